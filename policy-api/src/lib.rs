@@ -163,7 +163,10 @@ pub struct Victim {
 impl Victim {
     /// The run, as far as room is needed: all its blocks share the facts that chose it.
     pub fn run(id: RunId) -> Self {
-        Self { id, blocks: u32::MAX }
+        Self {
+            id,
+            blocks: u32::MAX,
+        }
     }
 }
 
@@ -302,7 +305,10 @@ impl core::fmt::Display for PolicyFault {
             Self::NoBlocks(id) => write!(f, "of the victim, run {}, no block is to go", id.0),
             Self::NoVictim => write!(f, "no victim was named though runs are on offer"),
             Self::AdmissionOutOfRange { blocks, held, path } => {
-                write!(f, "{blocks} blocks were admitted where {held} are held and the path has {path}")
+                write!(
+                    f,
+                    "{blocks} blocks were admitted where {held} are held and the path has {path}"
+                )
             }
         }
     }

@@ -39,7 +39,12 @@ const STALE_FLOOR: usize = 64;
 impl<K: Ord + Copy> Ranked<K> {
     /// An empty set.
     pub fn new() -> Self {
-        Self { heap: BinaryHeap::new(), live: Vec::new(), live_count: 0, last_stamp: 0 }
+        Self {
+            heap: BinaryHeap::new(),
+            live: Vec::new(),
+            live_count: 0,
+            last_stamp: 0,
+        }
     }
 
     /// Puts a run in, or gives it a new key.
@@ -53,7 +58,8 @@ impl<K: Ord + Copy> Ranked<K> {
         self.heap.push(Reverse((key, id, self.last_stamp)));
         if self.heap.len() > STALE_FLOOR + STALE_FACTOR * self.live_count {
             let live = &self.live;
-            self.heap.retain(|Reverse((_, id, stamp))| live[id.index()] == *stamp);
+            self.heap
+                .retain(|Reverse((_, id, stamp))| live[id.index()] == *stamp);
         }
     }
 
