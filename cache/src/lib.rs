@@ -201,8 +201,7 @@ impl<'t> Cache<'t> {
             last_session: run.touch.session,
             last_step: run.touch.step,
             last_kind: run.touch.kind,
-            recompute_seconds: self.cost.seconds(total, cached),
-            recompute_flops: self.cost.flops(total, cached),
+            recompute: self.cost.prefill(total, cached),
             children_seen: run.children_seen,
         }
     }

@@ -1,6 +1,6 @@
 //! The step of one request: match, charge, observe, touch, admit, evict.
 
-use policy_api::{Candidate, Hints, Policy, PolicyFault, RequestView, RunId, Why};
+use policy_api::{Candidate, Hints, Policy, PolicyFault, RequestView, RunId, Why, Work};
 
 use crate::runs::{Run, Touch};
 use crate::{ABSENT, Cache, EVICTED, EvictUnit};
@@ -45,8 +45,8 @@ pub struct Outcome {
     pub held_blocks: u32,
     /// Blocks that count as a prefix hit.
     pub hit_blocks: u32,
-    /// Seconds of prefill that the request cost.
-    pub prefill_seconds: f64,
+    /// The prefill that the request cost.
+    pub prefill: Work,
     /// Blocks that came in.
     pub admitted_blocks: u32,
     /// Blocks of the path that did not come in.
@@ -70,7 +70,7 @@ impl Cache<'_> {
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
         let hit_blocks = held_blocks.min(usable_blocks);
-        let prefill_seconds = self.cost.seconds(
+        let prefill = self.cost.prefill(
             u64::from(request.prompt_tokens),
             u64::from(hit_blocks) * u64::from(self.shape.block_tokens),
         );
@@ -96,7 +96,7 @@ impl Cache<'_> {
             prompt_blocks: request.prompt_blocks,
             held_blocks,
             hit_blocks,
-            prefill_seconds,
+            prefill,
             hints: request.hints,
         };
         self.observe(&view, policy);
@@ -108,7 +108,7 @@ impl Cache<'_> {
         Outcome {
             held_blocks,
             hit_blocks,
-            prefill_seconds,
+            prefill,
             admitted_blocks: admitted - held_blocks,
             refused_blocks: request.path_blocks - admitted,
             evicted_blocks,

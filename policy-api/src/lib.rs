@@ -82,10 +82,8 @@ pub struct Candidate {
     pub last_step: u32,
     /// Kind of the request that touched it last.
     pub last_kind: u16,
-    /// Seconds to prefill the run again on its cached prefix, by the cost model in force.
-    pub recompute_seconds: f64,
-    /// The same in FLOPs.
-    pub recompute_flops: f64,
+    /// What it takes to prefill the run again on its cached prefix, by the cost model in force.
+    pub recompute: Work,
     /// Different continuations below it that were ever resident while it was.
     pub children_seen: u32,
 }
@@ -136,8 +134,8 @@ pub struct RequestView<'a> {
     pub held_blocks: u32,
     /// Blocks that count as a prefix hit.
     pub hit_blocks: u32,
-    /// Seconds of prefill that the request cost, its hit taken off.
-    pub prefill_seconds: f64,
+    /// The prefill that the request cost, its hit taken off.
+    pub prefill: Work,
     /// Declared hints, where the trace has them.
     pub hints: Option<&'a Hints>,
 }
@@ -269,13 +267,19 @@ impl AdmissionPolicy for Pair {
     }
 }
 
+/// Time and arithmetic of a piece of prefill.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Seconds.
+    pub seconds: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+}
+
 /// What prefill costs: the cost model in force, as the cache and the policies need it.
 pub trait PrefillCost {
-    /// Seconds to prefill a prompt of `total_tokens` of which the first `cached_tokens` are cached.
-    fn seconds(&self, total_tokens: u64, cached_tokens: u64) -> f64;
-
-    /// The same in FLOPs.
-    fn flops(&self, total_tokens: u64, cached_tokens: u64) -> f64;
+    /// The work of prefilling a prompt of `total_tokens` of which the first `cached_tokens` are cached.
+    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
 }
 
 /// A wrong answer of a policy. The cache goes on: the request's own fresh blocks go until it fits.

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use cache::{Cache, EvictUnit, Outcome, Request, Shape};
 use policies::Setup;
-use policy_api::{BlockId, Pair, Policy, PrefillCost};
+use policy_api::{BlockId, Pair, Policy, PrefillCost, Work};
 
 /// Every token costs one second and one FLOP.
 pub(crate) struct FlatCost;
 
 impl PrefillCost for FlatCost {
-    fn seconds(&self, total_tokens: u64, cached_tokens: u64) -> f64 {
-        (total_tokens - cached_tokens) as f64
-    }
-
-    fn flops(&self, total_tokens: u64, cached_tokens: u64) -> f64 {
-        self.seconds(total_tokens, cached_tokens)
+    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
+        let tokens = (total_tokens - cached_tokens) as f64;
+        Work {
+            seconds: tokens,
+            flops: tokens,
+        }
     }
 }
 
