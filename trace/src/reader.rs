@@ -44,7 +44,7 @@ impl TraceReader {
     pub fn open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
         let file = open_parquet(path)?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
@@ -60,7 +60,7 @@ impl TraceReader {
             .with_projection(mask)
             .with_batch_size(batch_rows)
             .build()
-            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
         Ok(Self {
             path: path.to_owned(),
             checker: RowChecker::new(meta.content),
@@ -120,7 +120,7 @@ impl TraceReader {
             return Ok(false);
         };
         let batch = batch.map_err(|fault| {
-            TraceError::not_parquet(&self.path, format!("after row {}: {fault}", self.rows))
+            TraceError::not_parquet(&self.path, &format!("after row {}: {fault}", self.rows))
         })?;
         let columns = Columns::decode(&batch, self.meta.content)
             .map_err(|(row, fault)| TraceError::value(&self.path, self.rows + row as u64, fault))?;
@@ -137,7 +137,7 @@ fn open_parquet(path: &Path) -> Result<File, TraceError> {
     let mut file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     if length == 0 {
-        return Err(TraceError::not_parquet(path, "the file is empty"));
+        return Err(TraceError::not_parquet(path, &"the file is empty"));
     }
     let mut ends = [[0; 4]; 2];
     if length >= 12 {
@@ -150,11 +150,11 @@ fn open_parquet(path: &Path) -> Result<File, TraceError> {
         [MAGIC, MAGIC] => Ok(file),
         [MAGIC, _] => Err(TraceError::not_parquet(
             path,
-            "the file is cut short (its footer is missing)",
+            &"the file is cut short (its footer is missing)",
         )),
         _ => Err(TraceError::not_parquet(
             path,
-            "it does not begin with PAR1; other formats need an import first",
+            &"it does not begin with PAR1; other formats need an import first",
         )),
     }
 }
