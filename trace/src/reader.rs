@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::Schema;
@@ -42,6 +43,10 @@ impl TraceReader {
     /// # Errors
     /// Where the file cannot be read, is not Parquet, or lacks a column or has one of a wrong type.
     pub fn open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
+        guarded(path, || Self::try_open(path, block_tokens))
+    }
+
+    fn try_open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
         let file = open_parquet(path)?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
             .map_err(|fault| TraceError::not_parquet(path, &fault))?;
@@ -116,18 +121,41 @@ impl TraceReader {
     }
 
     fn next_batch(&mut self) -> Result<bool, TraceError> {
-        let Some(batch) = self.batches.next() else {
-            return Ok(false);
-        };
-        let batch = batch.map_err(|fault| {
-            TraceError::not_parquet(&self.path, &format!("after row {}: {fault}", self.rows))
+        let Self {
+            path,
+            meta,
+            batches,
+            rows,
+            ..
+        } = self;
+        let columns = guarded(path, || {
+            let Some(batch) = batches.next() else {
+                return Ok(None);
+            };
+            let batch = batch.map_err(|fault| {
+                TraceError::not_parquet(path, &format!("after row {rows}: {fault}"))
+            })?;
+            let columns = Columns::decode(&batch, meta.content);
+            let fault = |(row, fault)| TraceError::value(path, *rows + row as u64, fault);
+            columns.map(Some).map_err(fault)
         })?;
-        let columns = Columns::decode(&batch, self.meta.content)
-            .map_err(|(row, fault)| TraceError::value(&self.path, self.rows + row as u64, fault))?;
-        self.batch = Some(columns);
         self.at = 0;
-        Ok(true)
+        self.batch = columns;
+        Ok(self.batch.is_some())
     }
+}
+
+/// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
+fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, TraceError>) -> Result<T, TraceError> {
+    std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no reason given");
+        let reason = format!("damaged: the decoder gave up ({said})");
+        Err(TraceError::not_parquet(path, &reason))
+    })
 }
 
 /// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
