@@ -17,7 +17,7 @@ use crate::schema::{
     PRIORITY_TTL_US, PROMPT_TOKENS, REMAINING_USES, REQUEST_ID, SESSION_ID, STEP, STEPS_TO_NEXT,
     TEMPLATE_ID, TEMPLATE_TOKENS, TENANT, TOOL,
 };
-use crate::workload::Hints;
+use policy_api::Hints;
 
 /// A fault and the row of the batch it is in.
 pub(crate) type RowFault = (usize, Fault);

@@ -20,11 +20,10 @@ mod writer;
 pub use atomic::AtomicFile;
 pub use error::TraceError;
 pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};
+pub use policy_api::{BlockId, Hints, Request};
 pub use reader::TraceReader;
 pub use results::{RequestResult, ResultWriter};
 pub use row::{Body, Row, path_blocks, prompt_blocks};
 pub use schema::{Content, Meta};
-pub use workload::{
-    BlockId, BuildError, Hints, NO_BLOCK, Provenance, Request, Workload, WorkloadBuilder,
-};
+pub use workload::{BuildError, NO_BLOCK, Provenance, Workload, WorkloadBuilder};
 pub use writer::TraceWriter;

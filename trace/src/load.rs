@@ -12,7 +12,8 @@ use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
 use crate::schema::{Content, KIND, REQUEST_ID, TOOL};
 use crate::token_paths::{SharedTokens, TokenPaths};
-use crate::workload::{BuildError, Hints, Request, Workload, WorkloadBuilder};
+use crate::workload::{BuildError, Workload, WorkloadBuilder};
+use policy_api::{Hints, Request};
 
 /// Block size of token traces where the caller does not say.
 pub const DEFAULT_BLOCK_TOKENS: u32 = 16;

@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::schema::{
     ARRIVAL_US, Content, OUTPUT, OUTPUT_BLOCKS, OUTPUT_TOKENS, PROMPT, PROMPT_BLOCKS, PROMPT_TOKENS,
 };
-use crate::workload::Hints;
+use policy_api::Hints;
 
 /// One request as it stands in the file; borrowed where a reader hands it out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,34 @@
+//! Output that is whole or not there.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use trace::AtomicFile;
+
+/// Writes to the file, or to standard output where none is named. The file appears whole or not at all: it is written
+/// beside its place, then renamed.
+///
+/// # Errors
+/// If the folder cannot be written, the disk is full, or standard output is closed.
+pub fn write_output(text: &str, out: Option<&Path>) -> Result<()> {
+    let Some(path) = out else {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        return Ok(stdout.flush()?);
+    };
+    let context = || format!("cannot write {}", path.display());
+    let mut file = AtomicFile::create(path).with_context(context)?;
+    file.write_all(text.as_bytes()).with_context(context)?;
+    file.commit().with_context(context)?;
+    Ok(())
+}
+
+/// Fails early where [`write_output`] would fail after all the work.
+///
+/// # Errors
+/// If a file cannot be made in that folder, or the path is a folder.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    AtomicFile::create(path).map(drop).with_context(context)
+}

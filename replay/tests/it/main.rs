@@ -1,0 +1,7 @@
+//! Replay on cases with known answers.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod golden;
+mod mooncake;
+mod support;
