@@ -8,11 +8,24 @@
 //! is told, and refused where the caller is strict.
 
 mod agentx;
+mod aiperf;
+mod chat;
 mod clock;
+mod ids;
 mod intake;
+mod lmcache_agent;
 mod mooncake;
+mod openai_chat;
 mod options;
+mod oracle_general;
+mod qwen_bailian;
+mod ragpulse;
+mod sharegpt;
 mod source;
+mod swe_agent;
+mod table;
+mod tau_bench;
+mod tokens;
 
 use std::path::Path;
 
@@ -22,7 +35,22 @@ pub use options::{Kind, Opt, Values};
 use crate::error::GenError;
 
 /// The formats, by name.
-pub static FORMATS: &[&Format] = &[&agentx::FORMAT, &mooncake::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &agentx::FORMAT,
+    &aiperf::FORMAT,
+    &table::AZURE,
+    &table::BURSTGPT,
+    &table::CSV,
+    &lmcache_agent::FORMAT,
+    &mooncake::FORMAT,
+    &openai_chat::FORMAT,
+    &oracle_general::FORMAT,
+    &qwen_bailian::FORMAT,
+    &ragpulse::FORMAT,
+    &sharegpt::FORMAT,
+    &swe_agent::FORMAT,
+    &tau_bench::FORMAT,
+];
 
 /// A format and its importer.
 #[derive(Debug)]
