@@ -2,8 +2,10 @@
 
 pub mod agent;
 mod error;
+pub mod export;
 pub mod import;
 pub mod inspect;
+mod jsonl;
 pub mod ledger;
 mod text;
 

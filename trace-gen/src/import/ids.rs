@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use trace::{Body, Request, Row, WorkloadBuilder, prompt_blocks};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::Job;
 use super::intake::{Deed, Intake, SourceRow};
 use super::options::{Kind, Opt, Values};
 use crate::error::GenError;
@@ -111,24 +112,22 @@ pub(crate) struct Invented {
 
 impl Invented {
     /// As the option says; an error where it says nothing.
-    pub(crate) fn new(values: &Values, block_tokens: u32) -> Result<Self, GenError> {
-        let fault = |found: String| {
-            GenError::Parameter {
-            name: "identity of the prompts",
-            found,
-            expected: "to be told how to invent it, as this format has lengths and arrivals only and no prefix \
-                       identity to replay: --identity unique (no prompt shares anything) or --identity shared:N (all \
-                       begin with the same N tokens)"
-                .to_owned(),
-        }
-        };
-        let text = values.text(&IDENTITY);
-        let shared = match text {
-            None => return Err(fault("unknown".to_owned())),
+    pub(crate) fn new(job: &Job<'_>, block_tokens: u32) -> Result<Self, GenError> {
+        let shared = match job.values.text(&IDENTITY) {
+            None => {
+                return Err(GenError::Input {
+                    path: job.input.to_owned(),
+                    problem: "lengths and arrivals only: there is no prefix identity in it, so nothing to replay. Say how \
+                              to invent one: --identity unique (no prompt shares anything) or --identity shared:N (all \
+                              begin with the same N tokens)"
+                        .to_owned(),
+                });
+            }
             Some("unique") => Some(0),
             Some(text) => text.strip_prefix("shared:").and_then(|n| n.parse().ok()),
         };
-        let shared = shared.ok_or_else(|| fault(format!("`{}`", text.unwrap_or_default())))?;
+        let asked = job.values.text(&IDENTITY).unwrap_or_default();
+        let shared = shared.ok_or_else(|| IDENTITY.fault(asked))?;
         let content = trace::Content::Blocks { block_tokens };
         let mut fresh = Fresh::new(content, 0);
         let mut text = fresh.empty_text();

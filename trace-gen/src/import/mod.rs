@@ -10,9 +10,11 @@
 mod agentx;
 mod aiperf;
 mod chat;
+mod claude_code;
 mod clock;
 mod ids;
 mod intake;
+mod jsonl;
 mod lmcache_agent;
 mod mooncake;
 mod openai_chat;
@@ -40,7 +42,9 @@ pub static FORMATS: &[&Format] = &[
     &aiperf::FORMAT,
     &table::AZURE,
     &table::BURSTGPT,
+    &claude_code::FORMAT,
     &table::CSV,
+    &jsonl::FORMAT,
     &lmcache_agent::FORMAT,
     &mooncake::FORMAT,
     &openai_chat::FORMAT,

@@ -127,7 +127,7 @@ fn read(job: &mut Job<'_>, map: &str, unit: Unit) -> Result<Imported, GenError> 
             column,
             texts: Texts::new(&job.values),
         },
-        (None, None) => Source::Invented(Invented::new(&job.values, block_tokens)?),
+        (None, None) => Source::Invented(Invented::new(job, block_tokens)?),
     };
     let mut rows = Rows {
         columns,

@@ -1,5 +1,6 @@
 //! Makes request traces: imports other formats, generates workloads, and tells what a trace holds.
 
+mod export;
 mod import;
 mod inspect;
 
@@ -35,6 +36,8 @@ enum Command {
     /// Convert a trace of another format.
     #[command(subcommand)]
     Import(import::Import),
+    /// Write a trace in another format.
+    Export(export::Args),
     /// Generate sessions of agents: dependent steps, shared system prompts, tool times.
     Agent(AgentArgs),
     /// Generate the ledger of one agent: 20 steps, 97,000 prompt tokens submitted, 7,700 distinct.
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Import(import) => import::run(import),
+        Command::Export(args) => export::run(&args),
         Command::Agent(args) => run_agent(&args),
         Command::Ledger { out } => {
             let requests = ledger::write(&out.out)?;
