@@ -35,8 +35,7 @@ reading: r = random.Random(SEED); start = r.uniform(0, SPAN in seconds).",
 
 #[derive(Deserialize)]
 struct Session {
-    #[serde(default)]
-    id: String,
+    id: Option<String>,
     block_size: u32,
     hash_id_scope: Option<String>,
     requests: Vec<Item>,
@@ -45,15 +44,14 @@ struct Session {
 #[derive(Deserialize)]
 struct Item {
     t: f64,
-    #[serde(rename = "type", default)]
-    kind: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
     #[serde(rename = "in")]
     prompt_tokens: Option<u32>,
     #[serde(rename = "out")]
     output_tokens: Option<u32>,
     hash_ids: Option<Vec<u64>>,
-    #[serde(default)]
-    stop: String,
+    stop: Option<String>,
     requests: Option<Vec<Item>>,
 }
 
@@ -127,7 +125,7 @@ impl Importer {
             return self.intake.reject(place, &reason);
         }
         let id_base = match session.hash_id_scope.as_deref() {
-            None | Some("local") => self.id_base(&session.id),
+            None | Some("local") => self.id_base(session.id.as_deref().unwrap_or_default()),
             Some("global") => 0,
             Some(other) => {
                 let reason = format!("hash_id_scope `{other}`; expected `local` or `global`");
@@ -165,7 +163,7 @@ impl Importer {
                 self.intake.reject(&place, &reason);
                 continue;
             };
-            if item.kind == "subagent" {
+            if item.kind.as_deref() == Some(SUBAGENT) {
                 self.children += 1;
                 let child = Frame {
                     start_us: arrival_us,
@@ -256,14 +254,14 @@ fn complete(
     for id in &mut ids {
         *id = id.wrapping_add(frame.id_base);
     }
-    row.kind = match (frame.child, item.kind.as_str()) {
+    row.kind = match (frame.child, item.kind.as_deref()) {
         (true, _) => Cow::Borrowed(SUBAGENT),
-        (false, "s") => Cow::Borrowed("streaming"),
-        (false, "n") => Cow::Borrowed("non-streaming"),
-        (false, _) => Cow::Owned(item.kind),
+        (false, Some("s")) => Cow::Borrowed("streaming"),
+        (false, Some("n")) => Cow::Borrowed("non-streaming"),
+        (false, _) => Cow::Owned(item.kind.unwrap_or_default()),
     };
     // The format says that a tool was called, not which.
-    row.tool = (item.stop == "tool_use").then_some(Cow::Borrowed("tool_use"));
+    row.tool = (item.stop.as_deref() == Some("tool_use")).then_some(Cow::Borrowed("tool_use"));
     row.body = Body::Blocks {
         prompt: Cow::Owned(ids),
         output: None,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use trace::{Body, Content, Provenance, Request, Row, WorkloadBuilder};
 
 use super::clock::date_us;
-use super::intake::{Deed, Imported, Intake, Links, Order};
+use super::intake::{Deed, Imported, Intake, Links, Order, invented_length};
 use super::options::{Kind, Opt};
 use super::source::{lines, unpacked_name};
 use super::{Format, Job};
@@ -121,7 +121,7 @@ struct Reader {
 fn read(job: &mut Job<'_>) -> Result<Imported, GenError> {
     let block_tokens = job.values.count(&BLOCK_TOKENS)?;
     let system_tokens = job.values.seed(&SYSTEM_TOKENS)?;
-    let system_tokens = u32::try_from(system_tokens)
+    let system_tokens = invented_length("system-tokens", system_tokens)
         .map_err(|_| SYSTEM_TOKENS.fault(&system_tokens.to_string()))?;
     let mut reader = Reader::default();
     let files = logs(job.input)?;
@@ -214,17 +214,13 @@ impl Reader {
             self.without_usage += 1;
             return Ok(None);
         };
-        let tokens = |name, count: u64| {
-            u32::try_from(count)
-                .map_err(|_| format!("{name} {count}; expected at most {}", u32::MAX))
-        };
         let read = usage.cache_read_input_tokens.unwrap_or(0);
         let created = usage.cache_creation_input_tokens.unwrap_or(0);
         let prompt = usage
             .input_tokens
             .saturating_add(created)
             .saturating_add(read);
-        let output_tokens = tokens("output_tokens", usage.output_tokens)?;
+        let output_tokens = invented_length("output_tokens", usage.output_tokens)?;
         let tool = message.content.as_ref().and_then(tool);
         if let Some(&index) = self.by_message.get(id) {
             let known = &mut self.answers[index];
@@ -243,9 +239,9 @@ impl Reader {
             },
             continues: before,
             sidechain: line.is_sidechain,
-            prompt_tokens: tokens("tokens of the prompt", prompt)?,
+            prompt_tokens: invented_length("tokens of the prompt", prompt)?,
             output_tokens,
-            read_tokens: tokens("cache_read_input_tokens", read)?,
+            read_tokens: invented_length("cache_read_input_tokens", read)?,
             tool,
         });
         self.by_message.insert(id.clone(), self.answers.len() - 1);

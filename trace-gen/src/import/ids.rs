@@ -6,7 +6,7 @@ use trace::{Body, Request, Row, WorkloadBuilder, prompt_blocks};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Job;
-use super::intake::{Deed, Intake, SourceRow};
+use super::intake::{Deed, Intake, SourceRow, invented_length};
 use super::options::{Kind, Opt, Values};
 use crate::error::GenError;
 use crate::text::{Fresh, Text};
@@ -127,6 +127,7 @@ impl Invented {
             Some(text) => text.strip_prefix("shared:").and_then(|n| n.parse().ok()),
         };
         let asked = job.values.text(&IDENTITY).unwrap_or_default();
+        let shared = shared.and_then(|tokens| invented_length("shared", tokens).ok());
         let shared = shared.ok_or_else(|| IDENTITY.fault(asked))?;
         let content = trace::Content::Blocks { block_tokens };
         let mut fresh = Fresh::new(content, 0);
@@ -139,7 +140,8 @@ impl Invented {
     }
 
     /// Gives a row a prompt of its length.
-    pub(crate) fn fill(&mut self, row: &mut Row<'static>) {
+    pub(crate) fn fill(&mut self, row: &mut Row<'static>) -> Result<(), String> {
+        invented_length("prompt_tokens", u64::from(row.prompt_tokens))?;
         let mut prompt = self.shared.clone();
         prompt.truncate(row.prompt_tokens);
         prompt.grow(row.prompt_tokens - prompt.len_tokens(), &mut self.fresh);
@@ -147,6 +149,7 @@ impl Invented {
             prompt: Cow::Owned(prompt.into_blocks()),
             output: None,
         };
+        Ok(())
     }
 }
 

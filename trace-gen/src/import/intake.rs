@@ -63,6 +63,19 @@ pub(crate) struct SourceRow {
     pub(crate) row: Row<'static>,
 }
 
+/// The longest text that is made up from nothing but its length: far more than any model takes, and no burden to memory.
+const LONGEST_INVENTED_TOKENS: u32 = 1 << 24;
+
+/// A length from which text is made up.
+pub(crate) fn invented_length(name: &str, tokens: u64) -> Result<u32, String> {
+    match u32::try_from(tokens) {
+        Ok(tokens) if tokens <= LONGEST_INVENTED_TOKENS => Ok(tokens),
+        _ => Err(format!(
+            "{name} {tokens}; expected at most {LONGEST_INVENTED_TOKENS} tokens"
+        )),
+    }
+}
+
 /// Which rows ought to come in the order of their arrivals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {

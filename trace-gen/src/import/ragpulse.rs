@@ -12,7 +12,7 @@ use serde_json::Value;
 use trace::{Body, Content, Row};
 
 use super::clock::Unit;
-use super::intake::{Deed, Imported, Intake, Links, Order};
+use super::intake::{Deed, Imported, Intake, Links, Order, invented_length};
 use super::source::{files, lines, unpacked_name};
 use super::{Format, Job};
 use crate::error::{GenError, Place};
@@ -38,6 +38,9 @@ const LISTS: [(&str, &str); 5] = [
     ("web_search", "web_search"),
     ("user_input", "user_input"),
 ];
+
+/// A request has 6 to 12 tokens beyond its segments. Many more mean that its lengths are wrong.
+const LONGEST_TEMPLATE_TOKENS: u32 = 4_096;
 
 #[derive(Deserialize)]
 struct Record {
@@ -158,7 +161,7 @@ impl Reader {
         let length = row.get("token_length").ok_or("no `token_length`")?;
         let id = row.iter().find(|(name, _)| name.ends_with("_id"));
         let (_, id) = id.ok_or("no `..._id`")?;
-        let len_tokens = u32::try_from(*length).map_err(|fault| fault.to_string())?;
+        let len_tokens = invented_length("token_length", *length)?;
         let first = self.number(len_tokens)?;
         let segment = Segment { first, len_tokens };
         match self.tables[index].insert(*id, segment) {
@@ -180,6 +183,19 @@ impl Reader {
         Ok(first)
     }
 
+    /// The segments of a request, in the order of its prompt.
+    fn segments(&self, record: &Record) -> Result<Vec<Segment>, String> {
+        let lists = LISTS.iter().zip(&self.tables);
+        let named = lists.flat_map(|((list, _), table)| {
+            let ids = record.hash_ids.get(*list).into_iter().flatten();
+            ids.map(move |id| {
+                let segment = table.get(id).copied();
+                segment.ok_or_else(|| format!("{list} {id} is not in the table of lengths"))
+            })
+        });
+        named.collect()
+    }
+
     fn row(&mut self, text: &str) -> Result<Row<'static>, String> {
         let record: Record = serde_json::from_str(text).map_err(|fault| fault.to_string())?;
         let arrival_us = Unit::Us(1e6).of_json("timestamp", &record.timestamp)?;
@@ -192,25 +208,22 @@ impl Reader {
                 "hash_ids has the list `{unknown}`, which this format does not"
             ));
         }
-        let mut prompt = Vec::with_capacity(record.input_length as usize % (1 << 20));
-        for ((list, _), table) in LISTS.iter().zip(&self.tables) {
-            for id in record.hash_ids.get(*list).into_iter().flatten() {
-                let segment = table
-                    .get(id)
-                    .ok_or_else(|| format!("{list} {id} is not in the table of lengths"))?;
-                prompt.extend((segment.first..segment.first + segment.len_tokens).map(nth_token));
-            }
+        let segments = self.segments(&record)?;
+        let lengths = segments.iter().map(|segment| u64::from(segment.len_tokens));
+        let known: u64 = lengths.sum();
+        let template = u64::from(record.input_length).checked_sub(known);
+        let template = template.and_then(|tokens| u32::try_from(tokens).ok());
+        let template = template.filter(|&tokens| tokens <= LONGEST_TEMPLATE_TOKENS);
+        let template = template.ok_or_else(|| {
+            format!(
+                "input_length {}; expected the {known} tokens of its segments and at most {LONGEST_TEMPLATE_TOKENS} more",
+                record.input_length
+            )
+        })?;
+        let mut prompt = Vec::with_capacity(record.input_length as usize);
+        for Segment { first, len_tokens } in segments {
+            prompt.extend((first..first + len_tokens).map(nth_token));
         }
-        let template = u32::try_from(prompt.len())
-            .ok()
-            .and_then(|known| record.input_length.checked_sub(known))
-            .ok_or_else(|| {
-                format!(
-                    "input_length {}; its segments have {} tokens",
-                    record.input_length,
-                    prompt.len()
-                )
-            })?;
         let first = self.number(template)?;
         prompt.extend((first..first + template).map(nth_token));
         self.template_tokens += u64::from(template);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use csv::{ReaderBuilder, StringRecord};
+use csv::{ReaderBuilder, StringRecord, Terminator, Trim};
 use trace::{Body, Content, Row};
 
 use super::clock::{TIME_UNIT, Unit};
@@ -110,6 +110,9 @@ fn read(job: &mut Job<'_>, map: &str, unit: Unit) -> Result<Imported, GenError> 
     };
     let mut table = ReaderBuilder::new()
         .delimiter(delimiter)
+        // Ending records at the line feed keeps the count of lines right where a carriage return stands before it.
+        .terminator(Terminator::Any(b'\n'))
+        .trim(Trim::All)
         .from_reader(open(job.input)?);
     let fault = |fault: csv::Error| GenError::Input {
         path: job.input.to_owned(),
@@ -180,7 +183,7 @@ impl Rows {
             ..Row::default()
         };
         match source {
-            Source::Invented(invented) => invented.fill(&mut row),
+            Source::Invented(invented) => invented.fill(&mut row)?,
             Source::Texts { column, texts } => {
                 let prompt = texts.tokens(record.get(*column).unwrap_or_default());
                 let output = texts.tokens(text(columns.output).unwrap_or_default());
