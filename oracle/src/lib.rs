@@ -1,0 +1,20 @@
+//! What knowing the future would have allowed.
+//!
+//! Every number here is one of three, and says which: *exact*, a *certified upper bound* that no policy can pass, or a
+//! *feasible lower bound* that a schedule reached in a replay.
+
+mod curve;
+mod dual;
+mod exact;
+mod flat;
+mod gains;
+mod intervals;
+mod next_use;
+
+pub use curve::Curve;
+pub use dual::{Dual, Pfoo, Prices, Stop, pfoo, prefix_dual};
+pub use exact::optimum;
+pub use flat::flat_belady_blocks;
+pub use gains::Gains;
+pub use intervals::{Interval, Intervals, NEVER, Time};
+pub use next_use::{NextUse, Reading, Use};
