@@ -1,0 +1,335 @@
+use serde::{Deserialize, Serialize};
+
+use crate::RooflineError;
+
+/// Number format of weights or of the KV cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// fp16 or bf16, two bytes.
+    #[default]
+    Fp16,
+    /// One byte.
+    Fp8,
+    /// Half a byte.
+    Int4,
+}
+
+impl Precision {
+    /// Bytes per element.
+    pub fn bytes(self) -> f64 {
+        match self {
+            Self::Fp16 => 2.0,
+            Self::Fp8 => 1.0,
+            Self::Int4 => 0.5,
+        }
+    }
+}
+
+/// How a layer mixes tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Mixer {
+    /// Softmax attention: multi-head, grouped-query or multi-query by `kv_heads`.
+    Attention {
+        /// Query heads.
+        heads: u32,
+        /// Key and value heads.
+        kv_heads: u32,
+        /// Width of one head.
+        head_dim: u32,
+        /// Tokens a query can look back on, itself included; `None`: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u32>,
+    },
+    /// DeepSeek's multi-head latent attention (arXiv 2405.04434): one compressed latent a token is cached.
+    Mla {
+        /// Query heads.
+        heads: u32,
+        /// Width of the compressed query; `None`: queries are projected directly.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        q_lora_rank: Option<u32>,
+        /// Width of the cached latent.
+        kv_lora_rank: u32,
+        /// Width of a head's part without position.
+        qk_nope_head_dim: u32,
+        /// Width of the rotary part, cached once for all heads.
+        qk_rope_head_dim: u32,
+        /// Width of a value head.
+        v_head_dim: u32,
+    },
+    /// Selective state space (Mamba): a state of fixed size a sequence instead of a cache that grows.
+    Ssm {
+        /// Inner width (`expand * hidden`).
+        inner: u32,
+        /// State size per inner channel.
+        state: u32,
+        /// Width of the causal convolution.
+        conv: u32,
+        /// Rank of the time-step projection.
+        dt_rank: u32,
+    },
+}
+
+/// The feed-forward half of a layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Mlp {
+    /// No feed-forward half (pure Mamba blocks).
+    None,
+    /// One network for all tokens.
+    Dense {
+        /// Inner width.
+        intermediate: u32,
+        /// Three matrices (gate, up, down) instead of two.
+        gated: bool,
+    },
+    /// Mixture of experts; every expert is gated.
+    Moe {
+        /// Routed experts.
+        experts: u32,
+        /// Routed experts a token uses.
+        active: u32,
+        /// Inner width of one routed expert.
+        intermediate: u32,
+        /// Inner width of the expert all tokens use; 0: none.
+        #[serde(default)]
+        shared: u32,
+    },
+}
+
+/// A run of identical layers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerGroup {
+    /// How many.
+    pub layers: u32,
+    /// How they mix tokens.
+    pub mixer: Mixer,
+    /// Their feed-forward half.
+    pub mlp: Mlp,
+}
+
+/// A transformer, hybrid or state-space language model, as far as cost depends on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Preset name, or path of the description.
+    pub name: String,
+    /// Weights, embeddings included. Counted from the shapes where the description gives no number.
+    #[serde(default)]
+    pub parameters: f64,
+    /// Weights that one token multiplies with; less than `parameters` with experts.
+    #[serde(default)]
+    pub active_parameters: f64,
+    /// Width of the residual stream.
+    pub hidden: u32,
+    /// Vocabulary size.
+    pub vocab: u32,
+    /// The head shares the embedding's matrix.
+    #[serde(default)]
+    pub tied_embeddings: bool,
+    /// Format of the weights.
+    #[serde(default)]
+    pub weight_precision: Precision,
+    /// Format of cached keys and values.
+    #[serde(default)]
+    pub kv_precision: Precision,
+    /// The layers, in groups of equal ones; order does not matter to cost.
+    pub groups: Vec<LayerGroup>,
+}
+
+#[derive(Deserialize)]
+struct Presets {
+    model: Vec<Model>,
+}
+
+impl Model {
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// [`RooflineError::UnknownName`] lists the presets.
+    pub fn named(name: &str) -> Result<Self, RooflineError> {
+        let presets = Self::presets()?;
+        let found = presets.iter().find(|m| m.name == name).cloned();
+        found.ok_or_else(|| {
+            RooflineError::unknown("model", name, presets.iter().map(|m| m.name.as_str()), "")
+        })
+    }
+
+    /// All presets, in the order of their file.
+    ///
+    /// # Errors
+    /// [`RooflineError::Invalid`] if the compiled-in file is not well formed.
+    pub fn presets() -> Result<Vec<Self>, RooflineError> {
+        let file: Presets = toml::from_str(include_str!("models.toml"))
+            .map_err(|e| RooflineError::invalid("models.toml", e.to_string()))?;
+        Ok(file.model.into_iter().map(Self::counted).collect())
+    }
+
+    /// Fills in the parameter counts that the description left out.
+    pub(crate) fn counted(mut self) -> Self {
+        if self.parameters == 0.0 {
+            self.parameters = self.count(LayerGroup::parameters);
+            self.active_parameters = self.count(LayerGroup::active_parameters);
+        } else if self.active_parameters == 0.0 {
+            self.active_parameters = self.parameters;
+        }
+        self
+    }
+
+    fn count(&self, of_layer: impl Fn(&LayerGroup, f64) -> f64) -> f64 {
+        let hidden = f64::from(self.hidden);
+        let tables = if self.tied_embeddings { 1.0 } else { 2.0 };
+        let layers: f64 = self
+            .groups
+            .iter()
+            .map(|g| f64::from(g.layers) * of_layer(g, hidden))
+            .sum();
+        tables * f64::from(self.vocab) * hidden + layers
+    }
+
+    /// All layers.
+    pub fn layers(&self) -> u32 {
+        self.groups.iter().map(|g| g.layers).sum()
+    }
+
+    /// Bytes of KV that one more token of context costs. A sliding window counts in full: its cap is per sequence.
+    pub fn kv_bytes_per_token(&self) -> u64 {
+        let elements: f64 = self
+            .groups
+            .iter()
+            .map(|g| f64::from(g.layers) * g.mixer.kv_elements())
+            .sum();
+        (elements * self.kv_precision.bytes()) as u64
+    }
+
+    /// Bytes of recurrent state a sequence needs besides its KV; 0 without state-space layers.
+    pub fn state_bytes(&self) -> u64 {
+        let elements: f64 = self
+            .groups
+            .iter()
+            .map(|g| f64::from(g.layers) * g.mixer.state_elements())
+            .sum();
+        (elements * self.kv_precision.bytes()) as u64
+    }
+
+    /// Bytes of all weights.
+    pub fn weight_bytes(&self) -> f64 {
+        self.parameters * self.weight_precision.bytes()
+    }
+}
+
+impl LayerGroup {
+    fn parameters(&self, hidden: f64) -> f64 {
+        // Two norms of the residual stream.
+        2.0 * hidden + self.mixer.parameters(hidden) + self.mlp.parameters(hidden, true)
+    }
+
+    fn active_parameters(&self, hidden: f64) -> f64 {
+        2.0 * hidden + self.mixer.parameters(hidden) + self.mlp.parameters(hidden, false)
+    }
+}
+
+impl Mixer {
+    /// Elements one token adds to the cache of one layer.
+    fn kv_elements(&self) -> f64 {
+        match *self {
+            Self::Attention {
+                kv_heads, head_dim, ..
+            } => 2.0 * f64::from(kv_heads) * f64::from(head_dim),
+            Self::Mla {
+                kv_lora_rank,
+                qk_rope_head_dim,
+                ..
+            } => f64::from(kv_lora_rank) + f64::from(qk_rope_head_dim),
+            Self::Ssm { .. } => 0.0,
+        }
+    }
+
+    /// Elements of recurrent state of one layer.
+    fn state_elements(&self) -> f64 {
+        match *self {
+            Self::Ssm {
+                inner, state, conv, ..
+            } => f64::from(inner) * (f64::from(state) + f64::from(conv) - 1.0),
+            Self::Attention { .. } | Self::Mla { .. } => 0.0,
+        }
+    }
+
+    fn parameters(&self, hidden: f64) -> f64 {
+        match *self {
+            Self::Attention {
+                heads,
+                kv_heads,
+                head_dim,
+                ..
+            } => {
+                let head_dim = f64::from(head_dim);
+                hidden * head_dim * 2.0 * (f64::from(heads) + f64::from(kv_heads))
+            }
+            Self::Mla { .. } => self.mla_parameters(hidden),
+            Self::Ssm {
+                inner,
+                state,
+                conv,
+                dt_rank,
+            } => {
+                let (inner, state, dt_rank) =
+                    (f64::from(inner), f64::from(state), f64::from(dt_rank));
+                let projections = 3.0 * hidden * inner + inner * (dt_rank + 2.0 * state);
+                // Time step (with bias), convolution (with bias), A, D.
+                projections + dt_rank * inner + inner * (f64::from(conv) + state + 3.0)
+            }
+        }
+    }
+
+    fn mla_parameters(&self, hidden: f64) -> f64 {
+        let Self::Mla {
+            heads,
+            q_lora_rank,
+            kv_lora_rank,
+            qk_nope_head_dim,
+            qk_rope_head_dim,
+            v_head_dim,
+        } = *self
+        else {
+            return 0.0;
+        };
+        let [heads, latent, nope, rope, value] = [
+            heads,
+            kv_lora_rank,
+            qk_nope_head_dim,
+            qk_rope_head_dim,
+            v_head_dim,
+        ]
+        .map(f64::from);
+        let query = match q_lora_rank.map(f64::from) {
+            Some(rank) => rank * (hidden + heads * (nope + rope)),
+            None => hidden * heads * (nope + rope),
+        };
+        query + hidden * (latent + rope) + latent * heads * (nope + value) + heads * value * hidden
+    }
+}
+
+impl Mlp {
+    fn parameters(&self, hidden: f64, all_experts: bool) -> f64 {
+        match *self {
+            Self::None => 0.0,
+            Self::Dense {
+                intermediate,
+                gated,
+            } => (if gated { 3.0 } else { 2.0 }) * hidden * f64::from(intermediate),
+            Self::Moe {
+                experts,
+                active,
+                intermediate,
+                shared,
+            } => {
+                let used = f64::from(if all_experts { experts } else { active });
+                let inner = used * f64::from(intermediate) + f64::from(shared);
+                3.0 * hidden * inner + hidden * f64::from(experts)
+            }
+        }
+    }
+}
