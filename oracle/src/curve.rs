@@ -59,27 +59,54 @@ impl Curve {
         depths.into_curve()
     }
 
-    /// An LRU where each request puts the first `offered` blocks of its path on top of the stack, root uppermost.
+    /// An LRU where each request puts the first `offered` blocks of its path on top of the stack.
     fn of_lru(
         workload: &Workload,
         intervals: &Intervals,
         offered: impl Iterator<Item = u32>,
     ) -> Self {
-        let mut last_touched = Fenwick::new(workload.requests().len());
         let mut depths = Depths::new(workload);
-        for (time, offered) in (0..).zip(offered) {
-            let moved = intervals.ending_at(time);
-            // All depths are read before anything moves: the path's own blocks lie in each other's way.
-            for interval in moved {
-                let above = last_touched.after(interval.from);
-                depths.add(above, u64::from(interval.gainful));
-            }
-            for interval in moved {
-                last_touched.subtract(interval.from, u64::from(interval.blocks));
-            }
-            last_touched.add(time, u64::from(offered));
-        }
+        walk_lru_stack(intervals, offered, |interval, above| {
+            depths.add(above, u64::from(interval.gainful));
+        });
         depths.into_curve()
+    }
+}
+
+/// Hit blocks of each request under tree-aware LRU at one capacity, read off the stack.
+pub(crate) fn lru_hits(
+    workload: &Workload,
+    intervals: &Intervals,
+    capacity_blocks: u64,
+) -> Vec<u32> {
+    let offered = workload.requests().iter().map(|r| r.path_blocks);
+    let mut hits = vec![0; workload.requests().len()];
+    walk_lru_stack(intervals, offered, |interval, above| {
+        let fit = capacity_blocks.saturating_sub(above);
+        let fit = u32::try_from(fit).unwrap_or(u32::MAX);
+        hits[interval.to as usize] += fit.min(interval.gainful);
+    });
+    hits
+}
+
+/// Tells for every interval how many blocks lie above its first one when it ends. Each request puts the first `offered`
+/// blocks of its path on top, root uppermost, so the blocks of an interval lie below each other.
+fn walk_lru_stack(
+    intervals: &Intervals,
+    offered: impl Iterator<Item = u32>,
+    mut each: impl FnMut(&Interval, u64),
+) {
+    let mut last_touched = Fenwick::new(intervals.requests());
+    for (time, offered) in (0..).zip(offered) {
+        let moved = intervals.ending_at(time);
+        // All depths are read before anything moves: the path's own blocks lie in each other's way.
+        for interval in moved {
+            each(interval, last_touched.after(interval.from));
+        }
+        for interval in moved {
+            last_touched.subtract(interval.from, u64::from(interval.blocks));
+        }
+        last_touched.add(time, u64::from(offered));
     }
 }
 
@@ -215,9 +242,9 @@ struct Fenwick {
 }
 
 impl Fenwick {
-    fn new(requests: usize) -> Self {
+    fn new(requests: Time) -> Self {
         Self {
-            sums: vec![0; requests + 1],
+            sums: vec![0; requests as usize + 1],
             total: 0,
         }
     }

@@ -28,6 +28,18 @@ pub struct Gains {
     ceiling: f64,
     /// By how much the pieces may understate savings, for rounding.
     slack: f64,
+    shape: Shape,
+}
+
+/// How the gains of blocks change along the intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    /// Not at all: every block of an interval gains the same.
+    Equal,
+    /// They never fall with depth.
+    Rising,
+    /// Anyhow.
+    Any,
 }
 
 impl Gains {
@@ -38,6 +50,7 @@ impl Gains {
             starts: vec![0],
             ceiling: 0.0,
             slack: 0.0,
+            shape: Shape::Equal,
         };
         let mut curve = Vec::new();
         for time in 0..intervals.requests() {
@@ -58,6 +71,10 @@ impl Gains {
     /// What an unlimited cache saves.
     pub fn ceiling(&self) -> f64 {
         self.ceiling
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
     }
 
     pub(crate) fn slack(&self) -> f64 {
@@ -85,6 +102,7 @@ impl Gains {
             });
         }
         self.slack += most_above(curve, &corners);
+        self.shape = self.shape.max(shape(curve));
     }
 }
 
@@ -107,6 +125,20 @@ fn upper_hull(curve: &[f64]) -> Vec<usize> {
         corners.push(at);
     }
     corners
+}
+
+fn shape(curve: &[f64]) -> Shape {
+    let tolerance = ROUNDING * curve.last().map_or(0.0, |last| last.abs());
+    let mut shape = Shape::Equal;
+    for three in curve.windows(3) {
+        let change = (three[2] - three[1]) - (three[1] - three[0]);
+        shape = shape.max(match change {
+            _ if change.abs() <= tolerance => Shape::Equal,
+            _ if change > 0.0 => Shape::Rising,
+            _ => Shape::Any,
+        });
+    }
+    shape
 }
 
 /// How far a curve rises above the straight lines between its corners.
@@ -138,5 +170,12 @@ mod tests {
     fn falling_gains_are_cut_where_they_fall() {
         assert_eq!(upper_hull(&[0.0, 5.0, 6.0, 8.0, 8.5]), [0, 1, 3, 4]);
         assert_eq!(upper_hull(&[1.0]), [0]);
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        assert_eq!(shape(&[0.0, 0.1, 0.2, 0.1 + 0.2]), Shape::Equal);
+        assert_eq!(shape(&[0.0, 1.0, 4.0, 9.0]), Shape::Rising);
+        assert_eq!(shape(&[0.0, 1.0, 4.0, 5.0]), Shape::Any);
     }
 }

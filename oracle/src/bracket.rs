@@ -1,0 +1,285 @@
+//! The oracle's answer at one capacity: what is certainly out of reach, and what a schedule reached.
+
+use roofline::CostModel;
+use trace::Workload;
+
+use crate::belady::{Belady, Bypass};
+use crate::curve::lru_hits;
+use crate::dual::{Pfoo, Prices, Stop, pfoo, prefix_dual};
+use crate::flat::flat_belady_blocks;
+use crate::gains::{Gains, Shape};
+use crate::intervals::{Intervals, Time};
+use crate::next_use::{NextUse, Reading};
+use crate::priced::{Cut, PricedBelady};
+use crate::schedule::{Hits, replay};
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Good enough: the share of the upper bound by which the lower may miss it, in seconds.
+    pub gap: f64,
+    /// Subgradient steps at most.
+    pub steps: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            gap: 0.0,
+            steps: 600,
+        }
+    }
+}
+
+/// Bounds on what any policy reaches at one capacity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bracket {
+    /// Capacity in blocks.
+    pub capacity_blocks: u64,
+    /// Inverted block intervals of the trace. With none, the tokens are exact.
+    pub inversions: u64,
+    /// Hit tokens.
+    pub tokens: TokenBounds,
+    /// Recovered seconds of prefill.
+    pub seconds: SecondBounds,
+    /// Tree-aware LRU.
+    pub lru: Recovered,
+    /// A cache of unlimited capacity.
+    pub ceiling: Recovered,
+}
+
+/// Bounds on hit tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBounds {
+    /// A schedule reached this.
+    pub lower: u64,
+    /// No policy passes this.
+    pub upper: u64,
+    /// Whether the two meet, which makes both the optimum.
+    pub exact: bool,
+}
+
+/// Bounds on recovered seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SecondBounds {
+    /// A schedule reached this.
+    pub lower: f64,
+    /// No policy passes this.
+    pub upper: f64,
+    /// The difference as a share of the upper bound; 0 where that is 0.
+    pub gap: f64,
+    /// Subgradient steps taken.
+    pub steps: u32,
+}
+
+/// What one schedule recovered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recovered {
+    /// Hit tokens.
+    pub hit_tokens: u64,
+    /// Recovered seconds of prefill.
+    pub prefill_seconds_recovered: f64,
+}
+
+/// The bracket at one capacity. For several capacities, [`Oracle::new`] does the common work once.
+pub fn bracket(
+    workload: &Workload,
+    cost: &dyn CostModel,
+    capacity_blocks: u64,
+    options: &Options,
+) -> Bracket {
+    Oracle::new(workload, cost).bracket(capacity_blocks, options)
+}
+
+/// A trace and a cost model, prepared for brackets at any capacity. Shared between threads as it is.
+pub struct Oracle<'a> {
+    workload: &'a Workload,
+    savings: Savings<'a>,
+    intervals: Intervals,
+    gain_or_never: NextUse,
+    gains: Gains,
+}
+
+impl<'a> Oracle<'a> {
+    /// Prepares a trace. Takes the time of one cost evaluation a touch; holds a few dozen bytes an interval.
+    pub fn new(workload: &'a Workload, cost: &'a dyn CostModel) -> Self {
+        let savings = Savings::new(workload, cost);
+        let intervals = Intervals::new(workload);
+        Self {
+            gain_or_never: NextUse::new(&intervals, Reading::GainOrNever),
+            gains: Gains::new(&intervals, |time, hit| savings.of(time, hit)),
+            workload,
+            savings,
+            intervals,
+        }
+    }
+
+    /// The intervals of the trace.
+    pub fn intervals(&self) -> &Intervals {
+        &self.intervals
+    }
+
+    /// The bracket at one capacity.
+    pub fn bracket(&self, capacity_blocks: u64, options: &Options) -> Bracket {
+        let lru = self.recovered(&lru_hits(self.workload, &self.intervals, capacity_blocks));
+        let (tokens, best) = self.tokens(capacity_blocks, lru);
+        Bracket {
+            capacity_blocks,
+            inversions: self.intervals.inversions(),
+            tokens,
+            seconds: self.seconds(capacity_blocks, best, options),
+            lru,
+            ceiling: self.ceiling(),
+        }
+    }
+
+    /// What an engine that cannot refuse a running request's blocks reaches under Belady: a feasible lower bound for such
+    /// engines. A policy that refuses may pass it.
+    pub fn no_bypass(&self, capacity_blocks: u64) -> Recovered {
+        let mut policy = Belady::new(&self.gain_or_never, Bypass::Denied);
+        self.recovered(&replay(self.workload, capacity_blocks, &mut policy))
+    }
+
+    /// What an unlimited cache recovers.
+    pub fn ceiling(&self) -> Recovered {
+        Recovered {
+            hit_tokens: self.to_tokens(self.intervals.ceiling_blocks()),
+            prefill_seconds_recovered: self.gains.ceiling(),
+        }
+    }
+
+    /// Bounds on hit tokens, and the most seconds that a schedule recovered on the way.
+    fn tokens(&self, capacity_blocks: u64, lru: Recovered) -> (TokenBounds, f64) {
+        let upper = self.to_tokens(flat_belady_blocks(&self.intervals, capacity_blocks));
+        let mut lower = lru.hit_tokens;
+        let mut seconds = lru.prefill_seconds_recovered;
+        let mut try_next_use = |next_use: &NextUse| {
+            let mut policy = Belady::new(next_use, Bypass::Allowed);
+            let found = self.recovered(&replay(self.workload, capacity_blocks, &mut policy));
+            lower = lower.max(found.hit_tokens);
+            seconds = seconds.max(found.prefill_seconds_recovered);
+            lower == upper
+        };
+        let met = try_next_use(&self.gain_or_never)
+            || [Reading::LookThrough, Reading::Safe]
+                .into_iter()
+                .any(|reading| try_next_use(&NextUse::new(&self.intervals, reading)));
+        let bounds = TokenBounds {
+            lower,
+            upper,
+            exact: met,
+        };
+        (bounds, seconds)
+    }
+
+    /// Bounds on recovered seconds; `feasible` is what some schedule recovers.
+    fn seconds(&self, capacity_blocks: u64, feasible: f64, options: &Options) -> SecondBounds {
+        let stop = Stop {
+            steps: options.steps,
+            gap: options.gap,
+            lower: feasible,
+        };
+        let dual = prefix_dual(&self.gains, capacity_blocks, stop);
+        let upper = dual.upper;
+        let Pfoo { price, .. } = pfoo(&self.gains, capacity_blocks);
+        let constants = CONSTANT_RENTS.map(|times| Prices::constant(self.requests(), times * price));
+        let mut lower = feasible;
+        'enough: for prices in [dual.prices].iter().chain(&constants) {
+            for cut in self.cuts() {
+                if upper - lower <= options.gap * upper {
+                    break 'enough;
+                }
+                lower = lower.max(self.priced(capacity_blocks, prices, *cut));
+            }
+        }
+        SecondBounds {
+            lower,
+            upper,
+            gap: relative_gap(lower, upper),
+            steps: dual.steps,
+        }
+    }
+
+    /// Seconds that priced Belady recovers.
+    fn priced(&self, capacity_blocks: u64, prices: &Prices, cut: Cut) -> f64 {
+        let saved = |time, hit| self.savings.of(time, hit);
+        let mut policy = PricedBelady::new(
+            &self.gain_or_never,
+            prices,
+            &saved,
+            cut,
+            self.gains.shape(),
+        );
+        let hits = replay(self.workload, capacity_blocks, &mut policy);
+        self.recovered(&hits).prefill_seconds_recovered
+    }
+
+    /// The ways to rank a stretch that differ for this cost model.
+    fn cuts(&self) -> &'static [Cut] {
+        match self.gains.shape() {
+            Shape::Equal => &[Cut::ByStretch],
+            Shape::Rising | Shape::Any => &[Cut::ByStretch, Cut::ByBlock],
+        }
+    }
+
+    fn recovered(&self, hits: &Hits) -> Recovered {
+        let blocks = hits.iter().map(|hit| u64::from(*hit)).sum();
+        Recovered {
+            hit_tokens: self.to_tokens(blocks),
+            prefill_seconds_recovered: (0..)
+                .zip(hits)
+                .map(|(time, hit)| self.savings.of(time, *hit))
+                .sum(),
+        }
+    }
+
+    fn to_tokens(&self, blocks: u64) -> u64 {
+        blocks * u64::from(self.workload.block_tokens())
+    }
+
+    fn requests(&self) -> usize {
+        self.workload.requests().len()
+    }
+}
+
+/// Multiples of the PFOO price that are tried as the rent of every gap.
+const CONSTANT_RENTS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
+
+fn relative_gap(lower: f64, upper: f64) -> f64 {
+    if upper > 0.0 {
+        (upper - lower) / upper
+    } else {
+        0.0
+    }
+}
+
+/// Seconds of prefill that hits save.
+struct Savings<'a> {
+    workload: &'a Workload,
+    cost: &'a dyn CostModel,
+    /// Per request, what its prompt costs without any hit.
+    cold_seconds: Vec<f64>,
+}
+
+impl<'a> Savings<'a> {
+    fn new(workload: &'a Workload, cost: &'a dyn CostModel) -> Self {
+        let cold = |request: &trace::Request| {
+            let prompt_tokens = u64::from(request.prompt_tokens);
+            cost.prefill(prompt_tokens, 0).seconds
+        };
+        Self {
+            workload,
+            cost,
+            cold_seconds: workload.requests().iter().map(cold).collect(),
+        }
+    }
+
+    fn of(&self, time: Time, hit_blocks: u32) -> f64 {
+        let request = &self.workload.requests()[time as usize];
+        let hit_tokens = u64::from(hit_blocks) * u64::from(self.workload.block_tokens());
+        let warm = self
+            .cost
+            .prefill(u64::from(request.prompt_tokens), hit_tokens);
+        self.cold_seconds[time as usize] - warm.seconds
+    }
+}
