@@ -15,7 +15,7 @@ mod step;
 use policy_api::{BlockId, Candidate, PolicyFault, PrefillCost, RunId};
 
 pub use pins::Pin;
-pub use step::{Outcome, Request};
+pub use step::Outcome;
 
 use runs::{Run, Runs};
 
@@ -31,6 +31,20 @@ pub enum EvictUnit {
     /// The same, but a split refreshes the tail too, because SGLang stamps a node before it splits it
     /// (`radix_cache.py`, `_match_prefix_helper`).
     LeafSglang,
+}
+
+impl EvictUnit {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Block, Self::Leaf, Self::LeafSglang];
+
+    /// Its name in reports and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Leaf => "leaf",
+            Self::LeafSglang => "leaf-sglang",
+        }
+    }
 }
 
 /// Sizes of a cache.

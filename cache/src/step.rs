@@ -1,42 +1,13 @@
 //! The step of one request: match, charge, observe, touch, admit, evict.
 
-use policy_api::{Candidate, Hints, Policy, PolicyFault, RequestView, RunId, Why, Work};
+use std::ops::Range;
+
+use policy_api::{
+    BlockId, Candidate, Hints, Policy, PolicyFault, Request, RequestView, RunId, Why, Work,
+};
 
 use crate::runs::{Run, Touch};
 use crate::{ABSENT, Cache, EVICTED, EvictUnit};
-
-/// One request as the cache is asked to serve it. Its path lies in the arena that the cache was made with.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// Position in the trace, larger than that of any request served before.
-    pub index: u32,
-    /// Where the path begins in the arena.
-    pub path_start: usize,
-    /// Blocks of the whole path (`m`).
-    pub path_blocks: u32,
-    /// Full blocks of the prompt (`n`).
-    pub prompt_blocks: u32,
-    /// Leading blocks of the path that earlier requests touched. No other can be resident: a hint that saves a search.
-    pub seen_blocks: u32,
-    /// Tokens of the prompt (`S`).
-    pub prompt_tokens: u32,
-    /// Tokens of the output.
-    pub output_tokens: u32,
-    /// Arrival in microseconds.
-    pub arrival_us: i64,
-    /// Session.
-    pub session: u64,
-    /// Step within the session.
-    pub step: u32,
-    /// Kind.
-    pub kind: u16,
-    /// The tool that the output calls.
-    pub tool: Option<u16>,
-    /// Tenant.
-    pub tenant: u32,
-    /// Declared hints, where policies may read them.
-    pub hints: Option<&'a Hints>,
-}
 
 /// What happened to one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,51 +31,51 @@ pub struct Outcome {
 impl Cache<'_> {
     /// Serves one request under `policy`.
     ///
+    /// `index` is its position in the trace, the clock of all facts, larger than that of any request served before.
+    /// `hints` are those that the policy may read.
+    ///
     /// # Panics
     /// If the path is not within the arena, or holds a block id that the cache was not made for.
-    pub fn serve(&mut self, request: &Request<'_>, policy: &mut dyn Policy) -> Outcome {
+    pub fn serve(
+        &mut self,
+        index: u32,
+        request: &Request,
+        hints: Option<&Hints>,
+        policy: &mut dyn Policy,
+    ) -> Outcome {
         let arena = self.arena;
-        let path = &arena[request.path_start..request.path_start + request.path_blocks as usize];
-        let usable_blocks = request.prompt_tokens.saturating_sub(1) / self.shape.block_tokens;
+        let path = &arena[request.path_range()];
+        let block_tokens = self.shape.block_tokens;
 
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
-        let hit_blocks = held_blocks.min(usable_blocks);
-        let prefill = self.cost.prefill(
-            u64::from(request.prompt_tokens),
-            u64::from(hit_blocks) * u64::from(self.shape.block_tokens),
-        );
+        let hit_blocks = held_blocks.min(request.usable_blocks(block_tokens));
+        let hit_tokens = u64::from(hit_blocks) * u64::from(block_tokens);
+        let prefill = self
+            .cost
+            .prefill(u64::from(request.prompt_tokens), hit_tokens);
         let rewanted_blocks = self.note_rewanted(&seen[held_blocks as usize..]);
-
         if self.shape.evict_unit != EvictUnit::Block {
-            self.cut(path, hit_blocks, request, policy);
+            self.cut(path, hit_blocks, index, policy);
         }
-        self.cut(path, held_blocks, request, policy);
+        self.cut(path, held_blocks, index, policy);
         self.find_trail(path, held_blocks);
 
-        let view = RequestView {
-            index: request.index,
-            arrival_us: request.arrival_us,
-            session: request.session,
-            step: request.step,
-            kind: request.kind,
-            tool: request.tool,
-            tenant: request.tenant,
-            prompt_tokens: request.prompt_tokens,
-            output_tokens: request.output_tokens,
+        let view = view(
+            index,
+            request,
             path,
-            prompt_blocks: request.prompt_blocks,
-            held_blocks,
-            hit_blocks,
+            (held_blocks, hit_blocks),
             prefill,
-            hints: request.hints,
-        };
+            hints,
+        );
         self.observe(&view, policy);
-        self.touch(request, policy);
+        let touch = first_touch(&view);
+        self.touch(touch, policy);
         let admitted = self.admit(&view, policy);
-        let fresh = self.insert(request, held_blocks, admitted, policy);
-        let evicted_blocks = self.make_room(request.index, fresh, policy);
-        self.audit_in_debug_builds(request.index);
+        let fresh = self.insert(request.path_start, held_blocks..admitted, touch, policy);
+        let evicted_blocks = self.make_room(index, fresh, policy);
+        self.audit_in_debug_builds(index);
         Outcome {
             held_blocks,
             hit_blocks,
@@ -117,7 +88,7 @@ impl Cache<'_> {
     }
 
     /// Counts the blocks that were evicted and are asked for now for the first time since.
-    fn note_rewanted(&mut self, missing: &[u32]) -> u32 {
+    fn note_rewanted(&mut self, missing: &[BlockId]) -> u32 {
         let mut rewanted = 0;
         for &block in missing {
             let owner = &mut self.owner[block as usize];
@@ -130,7 +101,7 @@ impl Cache<'_> {
     }
 
     /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them.
-    fn cut(&mut self, path: &[u32], depth: u32, request: &Request<'_>, policy: &mut dyn Policy) {
+    fn cut(&mut self, path: &[BlockId], depth: u32, index: u32, policy: &mut dyn Policy) {
         let Some(&last) = depth
             .checked_sub(1)
             .and_then(|last| path.get(last as usize))
@@ -145,7 +116,7 @@ impl Cache<'_> {
         }
         self.split(id, head_blocks, policy);
         if self.shape.evict_unit == EvictUnit::LeafSglang {
-            self.runs[id].touch.last_used = request.index;
+            self.runs[id].touch.last_used = index;
         }
         if self.runs[id].on_offer {
             policy.offer(&self.candidate(id));
@@ -181,7 +152,7 @@ impl Cache<'_> {
     }
 
     /// Collects the runs that hold the first `held_blocks` of the path, from the root.
-    fn find_trail(&mut self, path: &[u32], held_blocks: u32) {
+    fn find_trail(&mut self, path: &[BlockId], held_blocks: u32) {
         self.trail.clear();
         let last = held_blocks.checked_sub(1).map(|last| path[last as usize]);
         let mut next = last.map(|block| RunId(self.owner[block as usize]));
@@ -203,13 +174,13 @@ impl Cache<'_> {
     }
 
     /// One touch for every run on the trail. Its last run, if it was on offer, no longer is.
-    fn touch(&mut self, request: &Request<'_>, policy: &mut dyn Policy) {
+    fn touch(&mut self, fresh: Touch, policy: &mut dyn Policy) {
         for &id in &self.trail {
             let touch = &mut self.runs[id].touch;
             *touch = Touch {
                 created: touch.created,
                 uses: touch.uses + 1,
-                ..first_touch(request)
+                ..fresh
             };
         }
         if let Some(&last) = self.trail.last()
@@ -254,16 +225,16 @@ impl Cache<'_> {
         None
     }
 
-    /// Makes the path resident up to `admitted` blocks and offers its last run. Returns the run of fresh blocks.
+    /// Makes the `fresh` blocks of a path resident and offers its last run. Returns the run of fresh blocks.
     fn insert(
         &mut self,
-        request: &Request<'_>,
-        held: u32,
-        admitted: u32,
+        path_start: usize,
+        fresh: Range<u32>,
+        touch: Touch,
         policy: &mut dyn Policy,
     ) -> Option<RunId> {
         let parent = self.trail.last().copied();
-        if admitted == held {
+        if fresh.is_empty() {
             if let Some(last) = parent {
                 self.offer_if_leaf(last, policy);
             }
@@ -273,17 +244,17 @@ impl Cache<'_> {
             self.runs[parent].children += 1;
             self.runs[parent].children_seen += 1;
         }
-        let start = request.path_start + held as usize;
-        let blocks = admitted - held;
+        let start = path_start + fresh.start as usize;
+        let blocks = fresh.end - fresh.start;
         let id = self.runs.insert(Run {
             start,
             blocks,
-            depth_blocks: held,
+            depth_blocks: fresh.start,
             parent,
             children: 0,
             children_seen: 0,
             pins: 0,
-            touch: first_touch(request),
+            touch,
             on_offer: false,
             ends_pin: false,
         });
@@ -374,14 +345,42 @@ impl Cache<'_> {
     }
 }
 
-/// The facts of blocks that become resident with this request.
-fn first_touch(request: &Request<'_>) -> Touch {
-    Touch {
-        created: request.index,
-        last_used: request.index,
-        uses: 1,
-        session: request.session,
+/// The request as a policy may see it. `held_and_hit` are the counts of blocks.
+fn view<'a>(
+    index: u32,
+    request: &Request,
+    path: &'a [BlockId],
+    held_and_hit: (u32, u32),
+    prefill: Work,
+    hints: Option<&'a Hints>,
+) -> RequestView<'a> {
+    RequestView {
+        index,
+        arrival_us: request.arrival_us,
+        session: request.session_id,
         step: request.step,
         kind: request.kind,
+        tool: request.tool,
+        tenant: request.tenant,
+        prompt_tokens: request.prompt_tokens,
+        output_tokens: request.output_tokens,
+        path,
+        prompt_blocks: request.prompt_blocks,
+        held_blocks: held_and_hit.0,
+        hit_blocks: held_and_hit.1,
+        prefill,
+        hints,
+    }
+}
+
+/// What a request leaves behind on blocks that become resident with it.
+fn first_touch(view: &RequestView<'_>) -> Touch {
+    Touch {
+        created: view.index,
+        last_used: view.index,
+        uses: 1,
+        session: view.session,
+        step: view.step,
+        kind: view.kind,
     }
 }

@@ -29,11 +29,13 @@
 extern crate alloc;
 
 mod ranked;
+mod request;
 
 use alloc::boxed::Box;
 use core::cmp::Ordering;
 
 pub use ranked::Ranked;
+pub use request::{Hints, Request, RequestView};
 
 /// A block's dense id within one trace, given in order of first touch: it tells nothing of the future.
 ///
@@ -86,58 +88,6 @@ pub struct Candidate {
     pub recompute: Work,
     /// Different continuations below it that were ever resident while it was.
     pub children_seen: u32,
-}
-
-/// Declared hints of a request. Only policies on the declared track may read them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// Scheduling priority, larger is more important.
-    pub priority: Option<u32>,
-    /// How long the priority lasts, in microseconds.
-    pub priority_ttl_us: Option<u64>,
-    /// Identity of the prompt template.
-    pub template_id: Option<u64>,
-    /// Leading prompt tokens that come from the template.
-    pub template_tokens: Option<u32>,
-    /// Later requests that will read this whole path.
-    pub remaining_uses: Option<u32>,
-    /// Steps until this request's agent runs again.
-    pub steps_to_next: Option<u32>,
-}
-
-/// One request as a policy may see it: the past and the present, nothing of the future.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestView<'a> {
-    /// Position in the trace, from 0.
-    pub index: u32,
-    /// Arrival on the trace's clock, in microseconds.
-    pub arrival_us: i64,
-    /// Session.
-    pub session: u64,
-    /// Step within the session, 0 where the trace does not say.
-    pub step: u32,
-    /// Kind, as an index into the trace's names; 0 where the trace does not say.
-    pub kind: u16,
-    /// The tool that the output calls, as an index into the trace's names.
-    pub tool: Option<u16>,
-    /// Tenant.
-    pub tenant: u32,
-    /// Tokens of the prompt.
-    pub prompt_tokens: u32,
-    /// Tokens of the output.
-    pub output_tokens: u32,
-    /// Blocks of the whole path, the output's included where it is known.
-    pub path: &'a [BlockId],
-    /// Leading blocks of the path that are full blocks of the prompt.
-    pub prompt_blocks: u32,
-    /// Leading blocks of the path that were resident when the request came.
-    pub held_blocks: u32,
-    /// Blocks that count as a prefix hit.
-    pub hit_blocks: u32,
-    /// The prefill that the request cost, its hit taken off.
-    pub prefill: Work,
-    /// Declared hints, where the trace has them.
-    pub hints: Option<&'a Hints>,
 }
 
 /// Why a run is no longer on offer though nothing of it was evicted.

@@ -9,8 +9,9 @@ mod figures;
 mod gpu;
 mod model;
 
-pub use cost::{COST_MODELS, CostModel, Work, cost_model};
+pub use cost::{COST_MODELS, CostModel, cost_model};
 pub use error::RooflineError;
 pub use figures::{Figure, figures};
 pub use gpu::Gpu;
 pub use model::{LayerGroup, Mixer, Mlp, Model, Precision};
+pub use policy_api::{PrefillCost, Work};

@@ -2,6 +2,5 @@
 
 mod workload;
 
-pub use workload::{
-    BlockId, BuildError, Hints, NO_BLOCK, Provenance, Request, Workload, WorkloadBuilder,
-};
+pub use policy_api::{BlockId, Hints, Request};
+pub use workload::{BuildError, NO_BLOCK, Provenance, Workload, WorkloadBuilder};

@@ -1,74 +1,11 @@
 //! The loaded form of a trace: decoded once, ids made dense once, then shared by every run.
 
-use std::collections::hash_map::Entry;
-use std::ops::Range;
-
+use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
-
-/// A block's dense id within one loaded trace, given in order of first touch.
-///
-/// A dense id implies its whole prefix: equal ids mean equal paths from the root.
-pub type BlockId = u32;
+use std::collections::hash_map::Entry;
 
 /// Stands for "no block" where a block id is expected: the parent of a first block.
 pub const NO_BLOCK: BlockId = BlockId::MAX;
-
-/// Declared hints of one request (the nullable hint columns).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// Scheduling priority, larger is more important.
-    pub priority: Option<u32>,
-    /// How long the priority lasts, in microseconds.
-    pub priority_ttl_us: Option<u64>,
-    /// Identity of the prompt template.
-    pub template_id: Option<u64>,
-    /// Leading prompt tokens that come from the template.
-    pub template_tokens: Option<u32>,
-    /// Later requests that will read this whole path.
-    pub remaining_uses: Option<u32>,
-    /// Steps until this request's agent runs again.
-    pub steps_to_next: Option<u32>,
-}
-
-/// One request of a loaded trace, without the ids of its path (see [`Workload::path`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The trace's own id of the request.
-    pub request_id: u64,
-    /// Arrival in microseconds on the trace's clock.
-    pub arrival_us: i64,
-    /// The session the request belongs to.
-    pub session_id: u64,
-    /// The request whose end made this one possible.
-    pub parent_request: Option<u64>,
-    /// Position within the session, 0 where the trace does not say.
-    pub step: u32,
-    /// Index into [`Workload::kinds`].
-    pub kind: u16,
-    /// Index into [`Workload::tools`]; `None` where the output calls no tool.
-    pub tool: Option<u16>,
-    /// Tenant, 0 where the trace does not say.
-    pub tenant: u32,
-    /// Tokens of the prompt (`S`).
-    pub prompt_tokens: u32,
-    /// Tokens of the output (`O`).
-    pub output_tokens: u32,
-    /// Where the path begins in the arena of block ids.
-    pub path_start: usize,
-    /// Blocks of the path once the request is done (`m`): prompt, then output where it is known.
-    pub path_blocks: u32,
-    /// Full blocks of the prompt (`n`).
-    pub prompt_blocks: u32,
-    /// Leading blocks of the path that earlier requests touched: the match of an unlimited cache.
-    pub seen_blocks: u32,
-}
-
-impl Request {
-    /// Where the path lies in the arena of block ids.
-    pub fn path_range(&self) -> Range<usize> {
-        self.path_start..self.path_start + self.path_blocks as usize
-    }
-}
 
 /// What the file's metadata says of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -142,8 +142,8 @@ proptest! {
         let mut policy = Silly { victims, admissions, asked: 0, wants_rival: true };
         for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {
             let mut cache = trace.cache(capacity, unit);
-            for request in &trace.requests {
-                cache.serve(request, &mut policy);
+            for index in 0..trace.requests.len() {
+                trace.serve(index, &mut cache, &mut policy);
                 prop_assert_eq!(cache.audit(), Ok(()));
             }
         }

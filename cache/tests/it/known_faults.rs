@@ -16,7 +16,7 @@ fn case_01_02_a_repeated_lookup_counts_nothing() {
     for _ in 0..3 {
         assert_eq!(cache.held_blocks(trace.path(0)), 0);
     }
-    assert_eq!(cache.serve(&trace.requests[0], &mut lru).hit_blocks, 0);
+    assert_eq!(trace.serve(0, &mut cache, &mut lru).hit_blocks, 0);
     let facts = cache.candidates();
     for _ in 0..3 {
         assert_eq!(cache.held_blocks(trace.path(0)), 2);
@@ -68,11 +68,11 @@ fn case_06_no_split_of_length_zero() {
         let trace = SmallTrace::new(4, &[ask(&[1], 0), ask(&[], 3), ask(&[2], 0)]);
         let mut cache = trace.cache(1, unit);
         let mut lru = policy("lru", 1);
-        cache.serve(&trace.requests[0], &mut lru);
+        trace.serve(0, &mut cache, &mut lru);
         let before = cache.candidates();
-        cache.serve(&trace.requests[1], &mut lru);
+        trace.serve(1, &mut cache, &mut lru);
         assert_eq!(cache.candidates(), before);
-        cache.serve(&trace.requests[2], &mut lru);
+        trace.serve(2, &mut cache, &mut lru);
         assert_eq!(cache.resident_blocks(), trace.path(2));
         assert_eq!(cache.fault_count(), 0);
     }
@@ -89,13 +89,13 @@ fn case_07_free_evictable_and_pinned_add_up() {
         evictable_blocks,
         pinned_blocks,
     };
-    cache.serve(&trace.requests[0], &mut lru);
+    trace.serve(0, &mut cache, &mut lru);
     assert_eq!(cache.usage(), usage(2, 2, 0));
     let first = cache.pin(trace.path(0), &mut lru);
-    cache.serve(&trace.requests[1], &mut lru);
+    trace.serve(1, &mut cache, &mut lru);
     let second = cache.pin(trace.path(1), &mut lru);
     assert_eq!(cache.usage(), usage(1, 0, 3));
-    cache.serve(&trace.requests[2], &mut lru);
+    trace.serve(2, &mut cache, &mut lru);
     assert_eq!(cache.usage(), usage(0, 1, 3));
     cache.unpin(first, &mut lru);
     assert_eq!(cache.usage(), usage(0, 2, 2));
@@ -137,8 +137,8 @@ fn case_09_a_prefix_outlives_its_suffix() {
     for name in ["lru", "fifo"] {
         let mut cache = trace.cache(4, EvictUnit::Block);
         let mut policy = policy(name, 4);
-        for request in &trace.requests {
-            cache.serve(request, &mut policy);
+        for index in 0..trace.requests.len() {
+            trace.serve(index, &mut cache, &mut policy);
             assert_eq!(cache.audit(), Ok(()));
         }
     }
@@ -245,8 +245,8 @@ fn case_23_asking_for_a_victim_changes_nothing() {
             refuse,
         };
         let mut after_each = Vec::new();
-        for request in &trace.requests {
-            cache.serve(request, &mut asking);
+        for index in 0..trace.requests.len() {
+            trace.serve(index, &mut cache, &mut asking);
             after_each.push(cache.resident_blocks());
         }
         assert_eq!(cache.fault_count(), 0);

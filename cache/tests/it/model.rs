@@ -33,14 +33,14 @@ impl Naive {
         for (depth, &block) in path.iter().enumerate() {
             let parent = depth.checked_sub(1).map(|above| path[above]);
             let fresh = Facts {
-                created: request.index,
-                last_used: request.index,
+                created: index as u32,
+                last_used: index as u32,
                 depth,
                 parent,
             };
             self.resident
                 .entry(block)
-                .and_modify(|facts| facts.last_used = request.index)
+                .and_modify(|facts| facts.last_used = index as u32)
                 .or_insert(fresh);
         }
         while self.resident.len() > self.capacity {
@@ -90,8 +90,8 @@ proptest! {
         let mut policy = policy(if lru { "lru" } else { "fifo" }, capacity);
         let key = if lru { |facts: &Facts| facts.last_used } else { |facts: &Facts| facts.created };
         let mut naive = Naive { capacity: capacity as usize, resident: BTreeMap::new(), key };
-        for (index, request) in trace.requests.iter().enumerate() {
-            let outcome = cache.serve(request, &mut policy);
+        for index in 0..trace.requests.len() {
+            let outcome = trace.serve(index, &mut cache, &mut policy);
             prop_assert_eq!(outcome.hit_blocks, naive.serve(&trace, index), "request {}", index);
             let resident: Vec<_> = naive.resident.keys().copied().collect();
             prop_assert_eq!(cache.resident_blocks(), resident, "after request {}", index);
@@ -107,9 +107,9 @@ proptest! {
         let (mut blocks, mut leaves) = (policy("lru", capacity), policy("lru", capacity));
         let mut by_block = trace.cache(capacity, EvictUnit::Block);
         let mut by_leaf = trace.cache(capacity, EvictUnit::Leaf);
-        for request in &trace.requests {
-            by_block.serve(request, &mut blocks);
-            by_leaf.serve(request, &mut leaves);
+        for index in 0..trace.requests.len() {
+            trace.serve(index, &mut by_block, &mut blocks);
+            trace.serve(index, &mut by_leaf, &mut leaves);
             prop_assert!(by_leaf.resident_blocks().iter().all(|block| by_block.is_resident(*block)));
             prop_assert_eq!(by_leaf.audit(), Ok(()));
         }
@@ -123,12 +123,12 @@ proptest! {
         let mut cache = trace.cache(capacity, EvictUnit::Block);
         let mut policy = policy("lru", capacity);
         let mut pinned: Vec<(&[BlockId], u32, Pin)> = Vec::new();
-        for (index, request) in trace.requests.iter().enumerate() {
-            cache.serve(request, &mut policy);
+        for (index, pins) in (0..trace.requests.len()).zip(pins) {
+            trace.serve(index, &mut cache, &mut policy);
             for (path, held, _) in &pinned {
                 prop_assert!(cache.held_blocks(path) >= *held, "a pinned block went");
             }
-            if pins[index] {
+            if pins {
                 let path = trace.path(index);
                 let held = cache.held_blocks(path);
                 pinned.push((path, held, cache.pin(path, &mut policy)));

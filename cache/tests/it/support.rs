@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use cache::{Cache, EvictUnit, Outcome, Request, Shape};
+use cache::{Cache, EvictUnit, Outcome, Shape};
 use policies::Setup;
-use policy_api::{BlockId, Pair, Policy, PrefillCost, Work};
+use policy_api::{BlockId, Pair, Policy, PrefillCost, Request, Work};
 
 /// Every token costs one second and one FLOP.
 pub(crate) struct FlatCost;
@@ -39,7 +39,7 @@ pub(crate) fn ask(labels: &[u32], extra_tokens: u32) -> Ask {
 /// Requests with their paths as dense ids in one arena.
 pub(crate) struct SmallTrace {
     pub(crate) arena: Vec<BlockId>,
-    pub(crate) requests: Vec<Request<'static>>,
+    pub(crate) requests: Vec<Request>,
     pub(crate) distinct_blocks: u32,
     pub(crate) block_tokens: u32,
 }
@@ -64,7 +64,8 @@ impl SmallTrace {
                 trace.arena.push(block);
             }
             trace.requests.push(Request {
-                index: index as u32,
+                request_id: index as u64,
+                parent_request: None,
                 path_start,
                 path_blocks: ask.labels.len() as u32,
                 prompt_blocks: ask.prompt_blocks,
@@ -72,12 +73,11 @@ impl SmallTrace {
                 prompt_tokens: ask.prompt_blocks * block_tokens + ask.extra_tokens,
                 output_tokens: 0,
                 arrival_us: index as i64,
-                session: 0,
+                session_id: 0,
                 step: 0,
                 kind: 0,
                 tool: None,
                 tenant: 0,
-                hints: None,
             });
         }
         trace.distinct_blocks = dense.len() as u32;
@@ -99,11 +99,20 @@ impl SmallTrace {
         Cache::new(shape, &self.arena, self.distinct_blocks, &FlatCost)
     }
 
+    /// Serves the request at `index`.
+    pub(crate) fn serve(
+        &self,
+        index: usize,
+        cache: &mut Cache<'_>,
+        policy: &mut dyn Policy,
+    ) -> Outcome {
+        cache.serve(index as u32, &self.requests[index], None, policy)
+    }
+
     /// Serves all requests and returns what happened.
     pub(crate) fn serve_all(&self, cache: &mut Cache<'_>, policy: &mut dyn Policy) -> Vec<Outcome> {
-        self.requests
-            .iter()
-            .map(|request| cache.serve(request, policy))
+        (0..self.requests.len())
+            .map(|index| self.serve(index, cache, policy))
             .collect()
     }
 
