@@ -88,28 +88,31 @@ pub fn bracket(
     capacity_blocks: u64,
     options: &Options,
 ) -> Bracket {
-    Oracle::new(workload, cost).bracket(capacity_blocks, options)
+    Oracle::new(workload, cost, 0).bracket(capacity_blocks, options)
 }
 
 /// A trace and a cost model, prepared for brackets at any capacity. Shared between threads as it is.
 pub struct Oracle<'a> {
     workload: &'a Workload,
     savings: Savings<'a>,
+    warmup_requests: Time,
     intervals: Intervals,
     gain_or_never: NextUse,
     gains: Gains,
 }
 
 impl<'a> Oracle<'a> {
-    /// Prepares a trace. Takes the time of one cost evaluation a touch; holds a few dozen bytes an interval.
-    pub fn new(workload: &'a Workload, cost: &'a dyn CostModel) -> Self {
+    /// Prepares a trace whose first `warmup_requests` make state but no figures. Takes the time of one cost evaluation a
+    /// touch; holds a few dozen bytes an interval.
+    pub fn new(workload: &'a Workload, cost: &'a dyn CostModel, warmup_requests: Time) -> Self {
         let savings = Savings::new(workload, cost);
-        let intervals = Intervals::new(workload);
+        let intervals = Intervals::new(workload, warmup_requests);
         Self {
             gain_or_never: NextUse::new(&intervals, Reading::GainOrNever),
             gains: Gains::new(&intervals, |time, hit| savings.of(time, hit)),
             workload,
             savings,
+            warmup_requests,
             intervals,
         }
     }
@@ -223,11 +226,11 @@ impl<'a> Oracle<'a> {
     }
 
     fn recovered(&self, hits: &Hits) -> Recovered {
-        let blocks = hits.iter().map(|hit| u64::from(*hit)).sum();
+        let measured = (0..).zip(hits).skip(self.warmup_requests as usize);
+        let blocks = measured.clone().map(|(_, hit)| u64::from(*hit)).sum();
         Recovered {
             hit_tokens: self.to_tokens(blocks),
-            prefill_seconds_recovered: (0..)
-                .zip(hits)
+            prefill_seconds_recovered: measured
                 .map(|(time, hit)| self.savings.of(time, *hit))
                 .sum(),
         }

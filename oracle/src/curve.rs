@@ -41,8 +41,8 @@ impl Curve {
     }
 
     /// Tree-aware LRU behind `second-occurrence` admission with unbounded memory.
-    pub fn second_occurrence_lru(workload: &Workload) -> Self {
-        let intervals = Intervals::of_second_touches(workload);
+    pub fn second_occurrence_lru(workload: &Workload, warmup_requests: Time) -> Self {
+        let intervals = Intervals::of_second_touches(workload, warmup_requests);
         let offered = workload.requests().iter().map(|r| r.seen_blocks);
         Self::of_lru(workload, &intervals, offered)
     }

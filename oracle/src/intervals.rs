@@ -51,19 +51,24 @@ const UNTOUCHED: Touched = Touched {
 };
 
 impl Intervals {
-    /// The intervals of a trace: one pass, eight bytes a distinct block while it runs.
-    pub fn new(workload: &Workload) -> Self {
-        Self::of_offered(workload, |request| request.path_blocks)
+    /// The intervals of a trace: one pass, eight bytes a distinct block while it runs. Hits of the first
+    /// `warmup_requests` do not count, so none of their touches is gainful.
+    pub fn new(workload: &Workload, warmup_requests: Time) -> Self {
+        Self::of_offered(workload, warmup_requests, |request| request.path_blocks)
     }
 
     /// The intervals between the touches of blocks that an earlier request touched already: a block's first touch does
     /// not count, which is how `second-occurrence` admission with unbounded memory sees the trace.
-    pub fn of_second_touches(workload: &Workload) -> Self {
-        Self::of_offered(workload, |request| request.seen_blocks)
+    pub fn of_second_touches(workload: &Workload, warmup_requests: Time) -> Self {
+        Self::of_offered(workload, warmup_requests, |request| request.seen_blocks)
     }
 
     /// The intervals where each request offers only so many leading blocks of its path.
-    fn of_offered(workload: &Workload, offered: impl Fn(&Request) -> u32) -> Self {
+    fn of_offered(
+        workload: &Workload,
+        warmup_requests: Time,
+        offered: impl Fn(&Request) -> u32,
+    ) -> Self {
         let mut touched = vec![UNTOUCHED; workload.distinct_blocks() as usize];
         let mut found = Self {
             intervals: Vec::new(),
@@ -71,7 +76,10 @@ impl Intervals {
         };
         for (time, request) in (0..).zip(workload.requests()) {
             let path = &workload.path(request)[..offered(request) as usize];
-            let usable = workload.usable_blocks(request) as usize;
+            let usable = match time < warmup_requests {
+                true => 0,
+                false => workload.usable_blocks(request) as usize,
+            };
             found.close(time, path, usable, &touched);
             for block in path {
                 touched[*block as usize].last = time;

@@ -1,10 +1,9 @@
 //! Replays of schedules that know the future, through the same cache as any policy.
 
-use cache::{Cache, EvictUnit, Request, Shape};
+use cache::{Cache, EvictUnit, Shape};
 use policy_api::{Policy, PrefillCost, Work};
 use trace::Workload;
 
-use crate::intervals::Time;
 
 /// Feasible by construction: the hit blocks of every request, as the cache served them.
 pub type Hits = Vec<u32>;
@@ -21,7 +20,7 @@ pub fn replay(workload: &Workload, capacity_blocks: u64, policy: &mut dyn Policy
     let mut cache = Cache::new(shape, workload.arena(), distinct_blocks, &Unpriced);
     (0..)
         .zip(workload.requests())
-        .map(|(index, request)| cache.serve(&asked(index, request), policy).hit_blocks)
+        .map(|(index, request)| cache.serve(index, request, None, policy).hit_blocks)
         .collect()
 }
 
@@ -31,24 +30,5 @@ struct Unpriced;
 impl PrefillCost for Unpriced {
     fn prefill(&self, _: u64, _: u64) -> Work {
         Work::default()
-    }
-}
-
-fn asked(index: Time, request: &trace::Request) -> Request<'static> {
-    Request {
-        index,
-        path_start: request.path_start,
-        path_blocks: request.path_blocks,
-        prompt_blocks: request.prompt_blocks,
-        seen_blocks: request.seen_blocks,
-        prompt_tokens: request.prompt_tokens,
-        output_tokens: request.output_tokens,
-        arrival_us: request.arrival_us,
-        session: request.session_id,
-        step: request.step,
-        kind: request.kind,
-        tool: request.tool,
-        tenant: request.tenant,
-        hints: None,
     }
 }

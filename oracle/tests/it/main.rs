@@ -1,0 +1,10 @@
+//! The oracle against answers found in other ways.
+
+#[path = "../../../replay/tests/it/support.rs"]
+mod golden_files;
+
+mod golden;
+mod lp;
+mod named;
+mod small;
+mod support;
