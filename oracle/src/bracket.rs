@@ -185,7 +185,8 @@ impl<'a> Oracle<'a> {
         let dual = prefix_dual(&self.gains, capacity_blocks, stop);
         let upper = dual.upper;
         let Pfoo { price, .. } = pfoo(&self.gains, capacity_blocks);
-        let constants = CONSTANT_RENTS.map(|times| Prices::constant(self.requests(), times * price));
+        let constants =
+            CONSTANT_RENTS.map(|times| Prices::constant(self.requests(), times * price));
         let mut lower = feasible;
         'enough: for prices in [dual.prices].iter().chain(&constants) {
             for cut in self.cuts() {
@@ -206,13 +207,8 @@ impl<'a> Oracle<'a> {
     /// Seconds that priced Belady recovers.
     fn priced(&self, capacity_blocks: u64, prices: &Prices, cut: Cut) -> f64 {
         let saved = |time, hit| self.savings.of(time, hit);
-        let mut policy = PricedBelady::new(
-            &self.gain_or_never,
-            prices,
-            &saved,
-            cut,
-            self.gains.shape(),
-        );
+        let mut policy =
+            PricedBelady::new(&self.gain_or_never, prices, &saved, cut, self.gains.shape());
         let hits = replay(self.workload, capacity_blocks, &mut policy);
         self.recovered(&hits).prefill_seconds_recovered
     }

@@ -184,8 +184,7 @@ impl<'a> Descent<'a> {
             self.restart();
         }
         let mut square = 0.0;
-        for ((direction, price), load) in
-            self.direction.iter_mut().zip(&self.price).zip(&self.load)
+        for ((direction, price), load) in self.direction.iter_mut().zip(&self.price).zip(&self.load)
         {
             *direction = MOMENTUM * *direction + (self.capacity_blocks - load);
             if *price <= 0.0 && *direction > 0.0 {

@@ -104,6 +104,7 @@ impl ByStart {
                 extend(&mut path, interval.first_block + wanted, interval.to);
                 extend(&mut path, interval.first_block + interval.blocks, NEVER);
             }
+            drop_never(&mut path);
             table.stretches.append(&mut path);
             table.starts.push(table.stretches.len());
         }
@@ -122,6 +123,7 @@ impl ByStart {
                 let end = interval.first_block + interval.blocks;
                 copy_below(&mut path, &paths[interval.to as usize], gained_to, end);
             }
+            drop_never(&mut path);
             paths[time as usize] = path;
         }
         let mut starts = vec![0];
@@ -149,6 +151,11 @@ fn extend(path: &mut Vec<Stretch>, end_block: u32, time: Time) {
         Some(last) if last.time == time => last.end_block = end_block,
         _ => path.push(Stretch { end_block, time }),
     }
+}
+
+/// What lies below the last stretch is never wanted anyway.
+fn drop_never(path: &mut Vec<Stretch>) {
+    path.pop_if(|last| last.time == NEVER);
 }
 
 /// Copies the stretches of a later path for the blocks between two depths.

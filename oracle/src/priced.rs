@@ -73,8 +73,7 @@ impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
             (time, Cut::ByBlock) => self.gain(time, tail, tail) - self.prices.before(time),
         };
         // Where gains rise with depth, the next block up ranks before the one that just went, so the stretch goes whole.
-        let one_by_one =
-            next.time != NEVER && self.cut == Cut::ByBlock && self.shape == Shape::Any;
+        let one_by_one = next.time != NEVER && self.cut == Cut::ByBlock && self.shape == Shape::Any;
         let first = if one_by_one {
             tail
         } else {

@@ -4,7 +4,6 @@ use cache::{Cache, EvictUnit, Shape};
 use policy_api::{Policy, PrefillCost, Work};
 use trace::Workload;
 
-
 /// Feasible by construction: the hit blocks of every request, as the cache served them.
 pub type Hits = Vec<u32>;
 

@@ -89,7 +89,11 @@ fn second_occurrence_comes_out_with_its_residents() {
             .iter()
             .map(|at| names[&(at[0].as_u64().unwrap(), at[1].as_u64().unwrap())])
             .collect();
-        assert_eq!(served.resident.into_iter().collect::<BTreeSet<_>>(), wanted, "{what}");
+        assert_eq!(
+            served.resident.into_iter().collect::<BTreeSet<_>>(),
+            wanted,
+            "{what}"
+        );
     });
 }
 
@@ -120,7 +124,10 @@ fn curves_pass_through_the_policies() {
         let wanted = &expected["second_occurrence_lru"]["total_hit_pages"];
         assert_eq!(second, *wanted, "{what}");
         let flat = hits(Curve::flat_belady(workload, &intervals));
-        assert_eq!(flat, expected["upper_bounds"]["flat_belady_pages"], "{what}");
+        assert_eq!(
+            flat, expected["upper_bounds"]["flat_belady_pages"],
+            "{what}"
+        );
     });
 }
 
@@ -131,7 +138,11 @@ fn the_dynamic_program_finds_the_optima() {
         let capacity = u32::try_from(capacity).unwrap();
         let what = format!("{} at {capacity}", case.name);
         let blocks = optimum(workload, capacity, |_, hit| f64::from(hit)).unwrap();
-        assert_eq!(json!(blocks as u64), expected["optimum"]["hit_pages"], "{what}");
+        assert_eq!(
+            json!(blocks as u64),
+            expected["optimum"]["hit_pages"],
+            "{what}"
+        );
         for (golden_name, cost) in COSTS {
             let cost = course_cost(cost);
             let saved = |time, hit| saved(workload, cost.as_ref(), time, hit);
@@ -179,7 +190,10 @@ fn linear_programs_come_out_and_the_dual_stays_above_them() {
                 let wanted = &expected["upper_bounds"][format!("{name}_{golden_name}_s")];
                 if !wanted.is_null() {
                     let found = solve(closure);
-                    assert!(close(found, wanted, 1e-6), "{what} {name}: {found} {wanted}");
+                    assert!(
+                        close(found, wanted, 1e-6),
+                        "{what} {name}: {found} {wanted}"
+                    );
                 }
             }
             let gains = Gains::new(&Intervals::new(workload, 0), saved);
@@ -206,7 +220,10 @@ fn brackets_hold_the_optimum() {
             let found = oracle.bracket(capacity, &Options::default());
             let optimum = &expected["optimum"];
             let tokens = optimum["hit_tokens"].as_u64().unwrap();
-            assert!(found.tokens.lower <= tokens && tokens <= found.tokens.upper, "{what}");
+            assert!(
+                found.tokens.lower <= tokens && tokens <= found.tokens.upper,
+                "{what}"
+            );
             assert!(found.inversions > 0 || found.tokens.exact, "{what}");
             let seconds = optimum[format!("saved_{golden_name}_s")].as_f64().unwrap();
             assert!(found.seconds.lower <= seconds * (1.0 + 1e-9), "{what}");

@@ -114,12 +114,7 @@ impl PrefillCost for Floored {
 }
 
 /// Seconds that a request saves when its first blocks hit.
-pub(crate) fn saved(
-    workload: &Workload,
-    cost: &dyn CostModel,
-    time: u32,
-    hit_blocks: u32,
-) -> f64 {
+pub(crate) fn saved(workload: &Workload, cost: &dyn CostModel, time: u32, hit_blocks: u32) -> f64 {
     let prompt_tokens = u64::from(workload.requests()[time as usize].prompt_tokens);
     let hit_tokens = u64::from(hit_blocks * workload.block_tokens());
     cost.prefill(prompt_tokens, 0).seconds - cost.prefill(prompt_tokens, hit_tokens).seconds
@@ -159,7 +154,11 @@ pub(crate) fn serve(
     let no_hints: Option<&Hints> = None;
     let hit_blocks = (0..)
         .zip(workload.requests())
-        .map(|(index, request)| cache.serve(index, request, no_hints, &mut policy).hit_blocks)
+        .map(|(index, request)| {
+            cache
+                .serve(index, request, no_hints, &mut policy)
+                .hit_blocks
+        })
         .collect();
     assert_eq!(cache.fault_count(), 0);
     Served {
