@@ -1,11 +1,12 @@
 //! The oracle's answer at one capacity: what is certainly out of reach, and what a schedule reached.
 
 use roofline::CostModel;
+use serde::Serialize;
 use trace::Workload;
 
 use crate::belady::{Belady, Bypass};
 use crate::curve::lru_hits;
-use crate::dual::{Pfoo, Prices, Stop, pfoo, prefix_dual};
+use crate::dual::{Prices, Stop, pfoo, prefix_dual};
 use crate::flat::flat_belady_blocks;
 use crate::gains::{Gains, Shape};
 use crate::intervals::{Intervals, Time};
@@ -32,7 +33,7 @@ impl Default for Options {
 }
 
 /// Bounds on what any policy reaches at one capacity.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bracket {
     /// Capacity in blocks.
     pub capacity_blocks: u64,
@@ -49,7 +50,7 @@ pub struct Bracket {
 }
 
 /// Bounds on hit tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TokenBounds {
     /// A schedule reached this.
     pub lower: u64,
@@ -60,7 +61,7 @@ pub struct TokenBounds {
 }
 
 /// Bounds on recovered seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SecondBounds {
     /// A schedule reached this.
     pub lower: f64,
@@ -73,7 +74,7 @@ pub struct SecondBounds {
 }
 
 /// What one schedule recovered.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recovered {
     /// Hit tokens.
     pub hit_tokens: u64,
@@ -117,6 +118,27 @@ impl<'a> Oracle<'a> {
         }
     }
 
+    pub(crate) fn workload(&self) -> &Workload {
+        self.workload
+    }
+
+    pub(crate) fn cost(&self) -> &dyn CostModel {
+        self.savings.cost
+    }
+
+    pub(crate) fn warmup(&self) -> usize {
+        self.warmup_requests as usize
+    }
+
+    pub(crate) fn next_use(&self) -> &NextUse {
+        &self.gain_or_never
+    }
+
+    /// Seconds that a request saves when its first blocks hit.
+    pub(crate) fn saved(&self, time: Time, hit_blocks: u32) -> f64 {
+        self.savings.of(time, hit_blocks)
+    }
+
     /// The intervals of the trace.
     pub fn intervals(&self) -> &Intervals {
         &self.intervals
@@ -124,16 +146,33 @@ impl<'a> Oracle<'a> {
 
     /// The bracket at one capacity.
     pub fn bracket(&self, capacity_blocks: u64, options: &Options) -> Bracket {
-        let lru = self.recovered(&lru_hits(self.workload, &self.intervals, capacity_blocks));
-        let (tokens, best) = self.tokens(capacity_blocks, lru);
-        Bracket {
+        self.search(capacity_blocks, options).0
+    }
+
+    /// The schedule that recovers the most seconds of those tried: what the lower bound in seconds stands on.
+    pub fn best_schedule(&self, capacity_blocks: u64, options: &Options) -> Hits {
+        self.search(capacity_blocks, options).1
+    }
+
+    fn search(&self, capacity_blocks: u64, options: &Options) -> (Bracket, Hits) {
+        let lru = lru_hits(self.workload, &self.intervals, capacity_blocks);
+        let lru_recovered = self.recovered(&lru);
+        let mut best = Best {
+            hits: lru,
+            seconds: lru_recovered.prefill_seconds_recovered,
+            hit_tokens: lru_recovered.hit_tokens,
+        };
+        let tokens = self.tokens(capacity_blocks, &mut best);
+        let seconds = self.seconds(capacity_blocks, &mut best, options);
+        let bracket = Bracket {
             capacity_blocks,
             inversions: self.intervals.inversions(),
             tokens,
-            seconds: self.seconds(capacity_blocks, best, options),
-            lru,
+            seconds,
+            lru: lru_recovered,
             ceiling: self.ceiling(),
-        }
+        };
+        (bracket, best.hits)
     }
 
     /// What an engine that cannot refuse a running request's blocks reaches under Belady: a feasible lower bound for such
@@ -151,66 +190,67 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Bounds on hit tokens, and the most seconds that a schedule recovered on the way.
-    fn tokens(&self, capacity_blocks: u64, lru: Recovered) -> (TokenBounds, f64) {
+    fn tokens(&self, capacity_blocks: u64, best: &mut Best) -> TokenBounds {
         let upper = self.to_tokens(flat_belady_blocks(&self.intervals, capacity_blocks));
-        let mut lower = lru.hit_tokens;
-        let mut seconds = lru.prefill_seconds_recovered;
-        let mut try_next_use = |next_use: &NextUse| {
+        let mut meets = |next_use: &NextUse| {
             let mut policy = Belady::new(next_use, Bypass::Allowed);
-            let found = self.recovered(&replay(self.workload, capacity_blocks, &mut policy));
-            lower = lower.max(found.hit_tokens);
-            seconds = seconds.max(found.prefill_seconds_recovered);
-            lower == upper
+            self.offer(replay(self.workload, capacity_blocks, &mut policy), best);
+            best.hit_tokens == upper
         };
-        let met = try_next_use(&self.gain_or_never)
+        let exact = meets(&self.gain_or_never)
             || [Reading::LookThrough, Reading::Safe]
                 .into_iter()
-                .any(|reading| try_next_use(&NextUse::new(&self.intervals, reading)));
-        let bounds = TokenBounds {
-            lower,
+                .any(|reading| meets(&NextUse::new(&self.intervals, reading)));
+        TokenBounds {
+            lower: best.hit_tokens,
             upper,
-            exact: met,
-        };
-        (bounds, seconds)
+            exact,
+        }
     }
 
-    /// Bounds on recovered seconds; `feasible` is what some schedule recovers.
-    fn seconds(&self, capacity_blocks: u64, feasible: f64, options: &Options) -> SecondBounds {
+    fn seconds(&self, capacity_blocks: u64, best: &mut Best, options: &Options) -> SecondBounds {
         let stop = Stop {
             steps: options.steps,
             gap: options.gap,
-            lower: feasible,
+            lower: best.seconds,
         };
         let dual = prefix_dual(&self.gains, capacity_blocks, stop);
         let upper = dual.upper;
-        let Pfoo { price, .. } = pfoo(&self.gains, capacity_blocks);
+        let price = pfoo(&self.gains, capacity_blocks).price;
         let constants =
             CONSTANT_RENTS.map(|times| Prices::constant(self.requests(), times * price));
-        let mut lower = feasible;
-        'enough: for prices in [dual.prices].iter().chain(&constants) {
-            for cut in self.cuts() {
-                if upper - lower <= options.gap * upper {
-                    break 'enough;
-                }
-                lower = lower.max(self.priced(capacity_blocks, prices, *cut));
+        let rents: Vec<_> = [dual.prices].into_iter().chain(constants).collect();
+        let with_cuts = |prices| self.cuts().iter().map(move |cut| (prices, *cut));
+        for (prices, cut) in rents.iter().flat_map(with_cuts) {
+            if upper - best.seconds <= options.gap * upper {
+                break;
             }
+            self.offer(self.priced(capacity_blocks, prices, cut), best);
         }
         SecondBounds {
-            lower,
+            lower: best.seconds,
             upper,
-            gap: relative_gap(lower, upper),
+            gap: relative_gap(best.seconds, upper),
             steps: dual.steps,
         }
     }
 
-    /// Seconds that priced Belady recovers.
-    fn priced(&self, capacity_blocks: u64, prices: &Prices, cut: Cut) -> f64 {
+    /// Priced Belady's schedule.
+    fn priced(&self, capacity_blocks: u64, prices: &Prices, cut: Cut) -> Hits {
         let saved = |time, hit| self.savings.of(time, hit);
-        let mut policy =
-            PricedBelady::new(&self.gain_or_never, prices, &saved, cut, self.gains.shape());
-        let hits = replay(self.workload, capacity_blocks, &mut policy);
-        self.recovered(&hits).prefill_seconds_recovered
+        let shape = self.gains.shape();
+        let mut policy = PricedBelady::new(&self.gain_or_never, prices, &saved, cut, shape);
+        replay(self.workload, capacity_blocks, &mut policy)
+    }
+
+    /// Keeps the better of two schedules in seconds, and the most hit tokens of all.
+    fn offer(&self, hits: Hits, best: &mut Best) {
+        let found = self.recovered(&hits);
+        best.hit_tokens = best.hit_tokens.max(found.hit_tokens);
+        if found.prefill_seconds_recovered > best.seconds {
+            best.seconds = found.prefill_seconds_recovered;
+            best.hits = hits;
+        }
     }
 
     /// The ways to rank a stretch that differ for this cost model.
@@ -221,7 +261,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn recovered(&self, hits: &Hits) -> Recovered {
+    pub(crate) fn recovered(&self, hits: &[u32]) -> Recovered {
         let measured = (0..).zip(hits).skip(self.warmup_requests as usize);
         let blocks = measured.clone().map(|(_, hit)| u64::from(*hit)).sum();
         Recovered {
@@ -241,8 +281,34 @@ impl<'a> Oracle<'a> {
     }
 }
 
+/// The best of the schedules tried so far.
+struct Best {
+    hits: Hits,
+    /// What `hits` recover.
+    seconds: f64,
+    /// The most hit tokens of any schedule tried.
+    hit_tokens: u64,
+}
+
 /// Multiples of the PFOO price that are tried as the rent of every gap.
 const CONSTANT_RENTS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
+
+impl Bracket {
+    /// A policy's recovered seconds as a share of what no policy can pass; `None` where that is 0.
+    pub fn capture(&self, recovered_seconds: f64) -> Option<f64> {
+        (self.seconds.upper > 0.0).then(|| recovered_seconds / self.seconds.upper)
+    }
+
+    /// The share of the way from LRU to the upper bound that a policy goes; `None` where the bound is not above LRU.
+    pub fn gap_closed(&self, recovered_seconds: f64) -> Option<f64> {
+        let lru = self.lru.prefill_seconds_recovered;
+        let way = self.seconds.upper - lru;
+        (way > MEET * self.seconds.upper).then(|| (recovered_seconds - lru) / way)
+    }
+}
+
+/// Sums of seconds that differ by less, as a share, are the same sum.
+const MEET: f64 = 1e-9;
 
 fn relative_gap(lower: f64, upper: f64) -> f64 {
     if upper > 0.0 {

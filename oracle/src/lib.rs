@@ -13,6 +13,7 @@ mod gains;
 mod intervals;
 mod next_use;
 mod priced;
+mod regret;
 mod schedule;
 
 pub use belady::{Belady, Bypass};
@@ -24,4 +25,5 @@ pub use flat::flat_belady_blocks;
 pub use gains::Gains;
 pub use intervals::{Interval, Intervals, NEVER, Time};
 pub use next_use::{NextUse, Reading, Use};
+pub use regret::{Evictions, EvictionsBy, Loss, Regret};
 pub use schedule::{Hits, replay};

@@ -1,14 +1,14 @@
 //! Random small traces: every claim against brute force, and against every policy of the registry.
 
 use oracle::{
-    Belady, Bypass, Curve, Gains, Intervals, NEVER, NextUse, Options, Oracle, Reading, Stop,
-    flat_belady_blocks, optimum, pfoo, prefix_dual, replay,
+    Belady, Bypass, Curve, Evictions, Gains, Intervals, NEVER, NextUse, Options, Oracle, Reading,
+    Regret, Stop, flat_belady_blocks, optimum, pfoo, prefix_dual, replay,
 };
 use proptest::prelude::*;
 use trace::Workload;
 
 use crate::lp::{Closure, interval_program};
-use crate::support::{asks, block_intervals, costs, saved, serve, total, touches, workload};
+use crate::support::{asks, block_intervals, costs, pair, saved, serve, total, touches, workload};
 
 const REQUESTS: usize = 9;
 
@@ -43,6 +43,42 @@ fn inverts(workload: &Workload, time: u32, touched: u32, depth: u32) -> bool {
     let path = workload.path(&workload.requests()[touched as usize]);
     let usable = workload.usable_blocks(&workload.requests()[time as usize]);
     (0..depth).any(|above| touches(workload, time, path[above as usize]) && above >= usable)
+}
+
+fn check_regret(regret: &Regret, block_tokens: u64) -> Result<(), TestCaseError> {
+    let Regret {
+        oracle,
+        policy,
+        premature,
+        refused,
+        lucky,
+        ..
+    } = regret;
+    prop_assert_eq!(
+        oracle.hit_tokens + lucky.blocks * block_tokens,
+        policy.hit_tokens + (premature.blocks + refused.blocks) * block_tokens
+    );
+    let short = oracle.prefill_seconds_recovered - policy.prefill_seconds_recovered;
+    let explained = premature.seconds + refused.seconds - lucky.seconds;
+    prop_assert!((short - explained).abs() <= 1e-9 * oracle.prefill_seconds_recovered.max(1e-9));
+    for dimension in ["depth_blocks", "age_requests", "kind", "session"] {
+        let parts = regret.by.iter().filter(|row| row.dimension == dimension);
+        let parts: Vec<_> = parts.map(|row| row.evictions).collect();
+        let sum = |field: fn(&Evictions) -> u64| parts.iter().map(field).sum::<u64>();
+        prop_assert_eq!(
+            sum(|e| e.premature_blocks),
+            regret.evictions.premature_blocks
+        );
+        prop_assert_eq!(
+            sum(|e| e.unaffordable_blocks),
+            regret.evictions.unaffordable_blocks
+        );
+        prop_assert_eq!(
+            sum(|e| e.dead_weight_blocks),
+            regret.evictions.dead_weight_blocks
+        );
+    }
+    Ok(())
 }
 
 proptest! {
@@ -168,6 +204,21 @@ proptest! {
         let exact = optimum(&workload, capacity, |time, hit| measured(time) * saved(&workload, cost.as_ref(), time, hit));
         let exact = exact.unwrap();
         prop_assert!(found.seconds.lower <= exact * (1.0 + 1e-9) && exact * (1.0 - 1e-9) <= found.seconds.upper);
+    }
+
+    #[test]
+    fn regret_adds_up(asks in asks(20), capacity in 0_u64..8, warmup in 0_u32..4) {
+        let workload = workload(&asks);
+        for cost in costs() {
+            let oracle = Oracle::new(&workload, cost.as_ref(), warmup);
+            for eviction in policies::EVICTION {
+                for admission in policies::ADMISSION {
+                    let mut policy = pair(&workload, capacity, eviction.name, admission.name);
+                    let regret = oracle.regret(capacity, 1, &mut policy, &Options { steps: 20, ..Options::default() });
+                    check_regret(&regret, u64::from(workload.block_tokens()))?;
+                }
+            }
+        }
     }
 
     #[test]

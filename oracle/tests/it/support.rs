@@ -2,7 +2,7 @@
 
 use cache::{Cache, EvictUnit, Shape};
 use policies::Setup;
-use policy_api::{BlockId, Hints, PrefillCost, Work};
+use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
 use roofline::{CostModel, Gpu, Model};
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
@@ -45,20 +45,9 @@ pub(crate) fn workload(asks: &[Ask]) -> Workload {
         });
         let path: Vec<_> = chained.collect();
         let request = Request {
-            request_id: 0,
-            arrival_us: 0,
-            session_id: 0,
-            parent_request: None,
-            step: 0,
-            kind: 0,
-            tool: None,
-            tenant: 0,
             prompt_tokens: ask.prompt_blocks * BLOCK_TOKENS + ask.extra_tokens,
-            output_tokens: 0,
-            path_start: 0,
-            path_blocks: 0,
             prompt_blocks: ask.prompt_blocks,
-            seen_blocks: 0,
+            ..Request::default()
         };
         builder.push(request, &path).unwrap();
     }
@@ -126,6 +115,25 @@ pub(crate) struct Served {
     pub(crate) resident: Vec<BlockId>,
 }
 
+/// A policy pair of the registry for a cache of blocks of one byte.
+pub(crate) fn pair(
+    workload: &Workload,
+    capacity_blocks: u64,
+    eviction: &str,
+    admission: &str,
+) -> Pair {
+    let setup = Setup {
+        capacity_blocks,
+        capacity_bytes: capacity_blocks,
+        block_bytes: 1,
+        block_tokens: workload.block_tokens(),
+        seed: 7,
+    };
+    let eviction = policies::eviction(eviction).unwrap();
+    let admission = policies::admission(admission).unwrap();
+    policies::build(&eviction, &admission, &setup)
+}
+
 /// Replays a policy pair of the registry.
 pub(crate) fn serve(
     workload: &Workload,
@@ -139,26 +147,12 @@ pub(crate) fn serve(
         block_tokens: workload.block_tokens(),
         evict_unit: EvictUnit::Block,
     };
-    let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: workload.block_tokens(),
-        seed: 7,
-    };
-    let eviction = policies::eviction(eviction).unwrap();
-    let admission = policies::admission(admission).unwrap();
-    let mut policy = policies::build(&eviction, &admission, &setup);
+    let mut policy = pair(workload, capacity_blocks, eviction, admission);
     let distinct_blocks = workload.distinct_blocks();
     let mut cache = Cache::new(shape, workload.arena(), distinct_blocks, &Tokens);
-    let no_hints: Option<&Hints> = None;
     let hit_blocks = (0..)
         .zip(workload.requests())
-        .map(|(index, request)| {
-            cache
-                .serve(index, request, no_hints, &mut policy)
-                .hit_blocks
-        })
+        .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)
         .collect();
     assert_eq!(cache.fault_count(), 0);
     Served {
