@@ -10,9 +10,9 @@ use policy_api::BlockId;
 use serde_json::{Value, json};
 use trace::Workload;
 
-use crate::golden_files::{Golden, golden_cases};
+use crate::golden_files::{Golden, cost, golden_cases};
 use crate::lp::{Closure, interval_program};
-use crate::support::{course_cost, saved, serve, total};
+use crate::support::{saved, serve, total};
 
 /// The golden files' names of the two cost models.
 const COSTS: [(&str, &str); 2] = [("seed", "course"), ("causal", "causal")];
@@ -41,8 +41,8 @@ fn check_hits(case: &Golden, hit_blocks: &[u32], expected: &Value, what: &str) {
     assert_eq!(json!(hit_blocks), expected["hit_pages"], "{what}");
     let tokens = total(hit_blocks) * u64::from(workload.block_tokens());
     assert_eq!(json!(tokens), expected["hit_tokens"], "{what}");
-    for (golden_name, cost) in COSTS {
-        let cost = course_cost(cost);
+    for (golden_name, cost_name) in COSTS {
+        let cost = cost(cost_name);
         let seconds: f64 = (0..)
             .zip(hit_blocks)
             .map(|(time, hit)| saved(workload, cost.as_ref(), time, *hit))
@@ -143,8 +143,8 @@ fn the_dynamic_program_finds_the_optima() {
             expected["optimum"]["hit_pages"],
             "{what}"
         );
-        for (golden_name, cost) in COSTS {
-            let cost = course_cost(cost);
+        for (golden_name, cost_name) in COSTS {
+            let cost = cost(cost_name);
             let saved = |time, hit| saved(workload, cost.as_ref(), time, hit);
             let found = optimum(workload, capacity, saved).unwrap();
             let wanted = &expected["optimum"][format!("saved_{golden_name}_s")];
@@ -165,7 +165,7 @@ fn upper_bounds_come_out() {
         let blocks = Gains::new(&intervals, |_, hit| f64::from(hit));
         let pages = pfoo(&blocks, capacity).upper;
         assert!(close(pages, &expected["pfoo_u_pages"], 1e-6), "{what}");
-        let course = course_cost("course");
+        let course = cost("course");
         let saved = |time, hit| saved(workload, course.as_ref(), time, hit);
         let seconds = pfoo(&Gains::new(&intervals, saved), capacity).upper;
         assert!(close(seconds, &expected["pfoo_u_seed_s"], 1e-6), "{what}");
@@ -178,8 +178,8 @@ fn linear_programs_come_out_and_the_dual_stays_above_them() {
         let workload = &case.workload;
         let capacity = u32::try_from(capacity).unwrap();
         let what = format!("{} at {capacity}", case.name);
-        for (golden_name, cost) in COSTS {
-            let cost = course_cost(cost);
+        for (golden_name, cost_name) in COSTS {
+            let cost = cost(cost_name);
             let saved = |time, hit| saved(workload, cost.as_ref(), time, hit);
             let solve = |closure| interval_program(workload, capacity, closure, saved);
             for (closure, name) in [
@@ -214,8 +214,8 @@ fn linear_programs_come_out_and_the_dual_stays_above_them() {
 fn brackets_hold_the_optimum() {
     for_each_expected(|case, capacity, expected| {
         let what = format!("{} at {capacity}", case.name);
-        for (golden_name, cost) in COSTS {
-            let cost = course_cost(cost);
+        for (golden_name, cost_name) in COSTS {
+            let cost = cost(cost_name);
             let oracle = Oracle::new(&case.workload, cost.as_ref(), 0);
             let found = oracle.bracket(capacity, &Options::default());
             let optimum = &expected["optimum"];

@@ -42,7 +42,7 @@ pub(crate) fn interval_program(
         for (parent, held_parent) in &held {
             if tied(workload, closure, child, parent) {
                 let both = [(*held_child, 1.0), (*held_parent, -1.0)];
-                problem.add_constraint(&both, ComparisonOp::Le, 0.0);
+                problem.add_constraint(both, ComparisonOp::Le, 0.0);
             }
         }
     }

@@ -6,7 +6,8 @@ use oracle::{
 };
 use trace::Workload;
 
-use crate::support::{Ask, aligned, ask, course_cost, total, workload};
+use crate::golden_files::cost;
+use crate::support::{Ask, aligned, ask, total, workload};
 
 fn belady(workload: &Workload, capacity: u64, reading: Reading, bypass: Bypass) -> u64 {
     let next_use = NextUse::new(&Intervals::new(workload, 0), reading);
@@ -80,7 +81,7 @@ fn an_inversion_is_counted_and_parts_the_bounds() {
     assert_eq!(intervals.inversions(), 1);
     assert_eq!(flat_belady_blocks(&intervals, 2), 3);
     assert_eq!(best_blocks(&workload, 2), 2);
-    let cost = course_cost("course");
+    let cost = cost("course");
     let found = Oracle::new(&workload, cost.as_ref(), 0).bracket(2, &Options::default());
     let block_tokens = u64::from(workload.block_tokens());
     assert_eq!(found.tokens.lower, 2 * block_tokens);
@@ -96,7 +97,7 @@ fn an_upper_bound_that_counts_later_sharing_is_false() {
     let intervals = Intervals::new(&twice, 0);
     assert_eq!(intervals.ceiling_blocks(), 3);
     assert_eq!(flat_belady_blocks(&intervals, 100), 3);
-    let cost = course_cost("course-linear");
+    let cost = cost("course-linear");
     let ceiling = Oracle::new(&twice, cost.as_ref(), 0).ceiling();
     assert_eq!(ceiling.hit_tokens, 3 * u64::from(twice.block_tokens()));
 }
@@ -135,7 +136,7 @@ fn next_use_is_computed_from_the_trace_alone() {
 fn empty_traces_and_caches_are_bracketed_by_nothing() {
     let nothing: [Ask; 0] = [];
     let one = [ask(&[1, 2])];
-    let cost = course_cost("course");
+    let cost = cost("course");
     for asks in [&nothing[..], &one, &[aligned(&[]), aligned(&[])]] {
         let workload = workload(asks);
         let oracle = Oracle::new(&workload, cost.as_ref(), 0);

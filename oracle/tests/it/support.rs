@@ -4,8 +4,10 @@ use cache::{Cache, EvictUnit, Shape};
 use policies::Setup;
 use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
-use roofline::{CostModel, Gpu, Model};
+use roofline::CostModel;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
+
+use crate::golden_files::cost;
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
 
@@ -71,16 +73,11 @@ pub(crate) fn asks(requests: usize) -> impl Strategy<Value = Vec<Ask>> {
 
 /// The cost models of the course, and one with a floor and steps whose savings neither rise nor fall steadily.
 pub(crate) fn costs() -> Vec<Box<dyn CostModel>> {
-    let named = ["course", "course-linear", "causal"].map(course_cost);
+    let named = ["course", "course-linear", "causal"].map(cost);
     named
         .into_iter()
         .chain([Box::new(Floored) as Box<dyn CostModel>])
         .collect()
-}
-
-pub(crate) fn course_cost(name: &str) -> Box<dyn CostModel> {
-    let model = Model::named("course-7b").unwrap();
-    roofline::cost_model(name, &model, &Gpu::named("course-h100").unwrap()).unwrap()
 }
 
 struct Floored;
