@@ -13,6 +13,7 @@ mod gains;
 mod intervals;
 mod next_use;
 mod priced;
+mod record;
 mod regret;
 mod schedule;
 
@@ -25,5 +26,6 @@ pub use flat::flat_belady_blocks;
 pub use gains::Gains;
 pub use intervals::{Interval, Intervals, NEVER, Time};
 pub use next_use::{NextUse, Reading, Use};
+pub use record::{CurvePoint, OracleRun, RegretRun, Setting};
 pub use regret::{Evictions, EvictionsBy, Loss, Regret};
 pub use schedule::{Hits, replay};
