@@ -112,7 +112,7 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
         .sum();
     let bar = progress_bar(requests as u64, "replaying requests");
     let finished = sweep(&scenes, args.per_request.is_some(), &|served| {
-        bar.inc(served)
+        bar.inc(served);
     });
     bar.finish_and_clear();
     finished
