@@ -12,6 +12,9 @@ mod lru;
 mod none;
 mod params;
 mod registry;
+mod second_occurrence;
+#[cfg(test)]
+mod testing;
 
 pub use params::{Domain, Param, ParamError, Params};
 pub use registry::{

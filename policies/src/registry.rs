@@ -3,7 +3,7 @@
 use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
-use crate::{all, fifo, lru, none};
+use crate::{all, fifo, lru, none, second_occurrence};
 
 /// What a policy is built for.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub type AdmissionEntry = Entry<BuildAdmission>;
 pub const EVICTION: &[EvictionEntry] = &[lru::ENTRY, fifo::ENTRY];
 
 /// All admission policies, the default first.
-pub const ADMISSION: &[AdmissionEntry] = &[all::ENTRY, none::ENTRY];
+pub const ADMISSION: &[AdmissionEntry] = &[all::ENTRY, none::ENTRY, second_occurrence::ENTRY];
 
 /// Why a policy cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use core::ops::Range;
 use crate::{BlockId, Work};
 
 /// One request of a loaded trace. Its path is a slice of the trace's arena of block ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The trace's own id of the request.
     pub request_id: u64,
