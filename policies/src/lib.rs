@@ -7,14 +7,27 @@
 //! What this crate does not know: the tree, traces, and the future.
 
 mod all;
+mod by_key;
+mod depth_lru;
 mod fifo;
+mod filo;
+mod indexed_set;
+mod lfu;
 mod lru;
+mod mru;
 mod none;
 mod params;
+mod per_request;
+mod priority;
+mod random;
 mod registry;
+mod run_table;
 mod second_occurrence;
+mod size;
+mod slru;
 #[cfg(test)]
 mod testing;
+mod vllm;
 
 pub use params::{Domain, Param, ParamError, Params};
 pub use registry::{

@@ -3,7 +3,10 @@
 use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
-use crate::{all, fifo, lru, none, second_occurrence};
+use crate::{
+    all, depth_lru, fifo, filo, lfu, lru, mru, none, priority, random, second_occurrence, size,
+    slru, vllm,
+};
 
 /// What a policy is built for.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +66,19 @@ pub type EvictionEntry = Entry<BuildEviction>;
 pub type AdmissionEntry = Entry<BuildAdmission>;
 
 /// All eviction policies, the baseline first.
-pub const EVICTION: &[EvictionEntry] = &[lru::ENTRY, fifo::ENTRY];
+pub const EVICTION: &[EvictionEntry] = &[
+    lru::ENTRY,
+    fifo::ENTRY,
+    filo::ENTRY,
+    mru::ENTRY,
+    lfu::ENTRY,
+    slru::ENTRY,
+    priority::ENTRY,
+    random::ENTRY,
+    depth_lru::ENTRY,
+    size::ENTRY,
+    vllm::ENTRY,
+];
 
 /// All admission policies, the default first.
 pub const ADMISSION: &[AdmissionEntry] = &[all::ENTRY, none::ENTRY, second_occurrence::ENTRY];

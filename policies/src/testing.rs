@@ -9,29 +9,42 @@ pub(crate) use support::{Ask, Trace, ask, asks};
 
 use crate::registry::{Setup, admission, build, eviction};
 
-fn pair(eviction_text: &str, admission_text: &str, capacity_blocks: u64) -> Pair {
-    let setup = Setup {
+/// A cache of so many blocks of one token and one byte.
+pub(crate) fn setup(capacity_blocks: u64, seed: u64) -> Setup {
+    Setup {
         capacity_blocks,
         capacity_bytes: capacity_blocks,
         block_bytes: 1,
         block_tokens: 1,
-        seed: 0,
-    };
+        seed,
+    }
+}
+
+fn pair(policies: [&str; 2], setup: Setup) -> Pair {
     build(
-        &eviction(eviction_text).unwrap(),
-        &admission(admission_text).unwrap(),
+        &eviction(policies[0]).unwrap(),
+        &admission(policies[1]).unwrap(),
         &setup,
     )
 }
 
+/// An eviction policy that everything is admitted to.
+pub(crate) fn pair_seeded(policy: &str, capacity_blocks: u64, seed: u64) -> Pair {
+    pair([policy, "all"], setup(capacity_blocks, seed))
+}
+
 /// What goes at each request under an eviction policy that everything is admitted to: a letter a block.
 pub(crate) fn victims(policy: &str, capacity_blocks: u64, asks: &[Ask]) -> Vec<String> {
-    Trace::new(asks).victims(capacity_blocks, &mut pair(policy, "all", capacity_blocks))
+    Trace::new(asks).victims(
+        capacity_blocks,
+        &mut pair_seeded(policy, capacity_blocks, 0),
+    )
 }
 
 /// Blocks of each request's path that are resident once it was admitted, under LRU.
 pub(crate) fn admitted(policy: &str, capacity_blocks: u64, asks: &[Ask]) -> Vec<u32> {
-    Trace::new(asks).admitted(capacity_blocks, &mut pair("lru", policy, capacity_blocks))
+    let mut pair = pair(["lru", policy], setup(capacity_blocks, 0));
+    Trace::new(asks).admitted(capacity_blocks, &mut pair)
 }
 
 /// A request of which nothing is resident.

@@ -41,7 +41,10 @@ pub(crate) fn asks(paths: &[&str]) -> Vec<Ask> {
     paths.iter().map(|path| ask(path)).collect()
 }
 
-#[allow(dead_code, reason = "unit tests and integration tests use different ones")]
+#[allow(
+    dead_code,
+    reason = "unit tests and integration tests use different ones"
+)]
 impl Ask {
     pub(crate) fn at_s(self, seconds: f64) -> Self {
         Self {
