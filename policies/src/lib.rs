@@ -8,13 +8,17 @@
 
 mod all;
 mod by_key;
+mod chances;
+mod clock;
 mod depth_lru;
 mod fifo;
 mod filo;
+mod ghosts;
 mod indexed_set;
 mod lfu;
 mod lru;
 mod mru;
+mod newcomers_last;
 mod none;
 mod params;
 mod per_request;
@@ -22,7 +26,9 @@ mod priority;
 mod random;
 mod registry;
 mod run_table;
+mod s3_fifo;
 mod second_occurrence;
+mod sieve;
 mod size;
 mod slru;
 #[cfg(test)]

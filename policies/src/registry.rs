@@ -4,8 +4,8 @@ use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
 use crate::{
-    all, depth_lru, fifo, filo, lfu, lru, mru, none, priority, random, second_occurrence, size,
-    slru, vllm,
+    all, clock, depth_lru, fifo, filo, lfu, lru, mru, none, priority, random, s3_fifo,
+    second_occurrence, sieve, size, slru, vllm,
 };
 
 /// What a policy is built for.
@@ -78,6 +78,9 @@ pub const EVICTION: &[EvictionEntry] = &[
     depth_lru::ENTRY,
     size::ENTRY,
     vllm::ENTRY,
+    clock::ENTRY,
+    sieve::ENTRY,
+    s3_fifo::ENTRY,
 ];
 
 /// All admission policies, the default first.
