@@ -7,21 +7,28 @@
 //! What this crate does not know: the tree, traces, and the future.
 
 mod all;
+mod arc;
 mod by_key;
 mod chances;
 mod clock;
 mod depth_lru;
 mod fifo;
 mod filo;
+mod gdsf;
 mod ghosts;
+mod greedy_clock;
 mod indexed_set;
+mod lecar;
 mod lfu;
+mod lirs;
 mod lru;
+mod lru_k;
 mod mru;
 mod newcomers_last;
 mod none;
 mod params;
 mod per_request;
+mod pgdsf;
 mod priority;
 mod random;
 mod registry;
@@ -30,10 +37,13 @@ mod s3_fifo;
 mod second_occurrence;
 mod sieve;
 mod size;
+mod sketch;
 mod slru;
 #[cfg(test)]
 mod testing;
+mod two_q;
 mod vllm;
+mod w_tinylfu;
 
 pub use params::{Domain, Param, ParamError, Params};
 pub use registry::{

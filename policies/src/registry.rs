@@ -4,8 +4,8 @@ use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
 use crate::{
-    all, clock, depth_lru, fifo, filo, lfu, lru, mru, none, priority, random, s3_fifo,
-    second_occurrence, sieve, size, slru, vllm,
+    all, arc, clock, depth_lru, fifo, filo, gdsf, lecar, lfu, lirs, lru, lru_k, mru, none, pgdsf,
+    priority, random, s3_fifo, second_occurrence, sieve, size, slru, two_q, vllm, w_tinylfu,
 };
 
 /// What a policy is built for.
@@ -81,6 +81,14 @@ pub const EVICTION: &[EvictionEntry] = &[
     clock::ENTRY,
     sieve::ENTRY,
     s3_fifo::ENTRY,
+    two_q::ENTRY,
+    lru_k::ENTRY,
+    arc::ENTRY,
+    lirs::ENTRY,
+    w_tinylfu::ENTRY,
+    gdsf::ENTRY,
+    lecar::ENTRY,
+    pgdsf::ENTRY,
 ];
 
 /// All admission policies, the default first.
