@@ -6,6 +6,7 @@
 //!
 //! What this crate does not know: the tree, traces, and the future.
 
+mod aging;
 mod all;
 mod arc;
 mod by_key;
@@ -17,16 +18,21 @@ mod filo;
 mod gdsf;
 mod ghosts;
 mod greedy_clock;
+mod groups;
 mod indexed_set;
+mod kvcache_wild;
 mod lecar;
 mod lfu;
+mod lhd;
 mod lirs;
+mod lmcache_cost;
 mod lru;
 mod lru_k;
 mod mru;
 mod newcomers_last;
 mod none;
 mod params;
+mod parrot;
 mod per_request;
 mod pgdsf;
 mod priority;
@@ -34,11 +40,13 @@ mod random;
 mod registry;
 mod run_table;
 mod s3_fifo;
+mod sae;
 mod second_occurrence;
 mod sieve;
 mod size;
 mod sketch;
 mod slru;
+mod tail_lru;
 #[cfg(test)]
 mod testing;
 mod two_q;

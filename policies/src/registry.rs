@@ -4,8 +4,9 @@ use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
 use crate::{
-    all, arc, clock, depth_lru, fifo, filo, gdsf, lecar, lfu, lirs, lru, lru_k, mru, none, pgdsf,
-    priority, random, s3_fifo, second_occurrence, sieve, size, slru, two_q, vllm, w_tinylfu,
+    all, arc, clock, depth_lru, fifo, filo, gdsf, kvcache_wild, lecar, lfu, lhd, lirs,
+    lmcache_cost, lru, lru_k, mru, none, parrot, pgdsf, priority, random, s3_fifo, sae,
+    second_occurrence, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
 };
 
 /// What a policy is built for.
@@ -87,8 +88,14 @@ pub const EVICTION: &[EvictionEntry] = &[
     lirs::ENTRY,
     w_tinylfu::ENTRY,
     gdsf::ENTRY,
+    lhd::ENTRY,
     lecar::ENTRY,
+    kvcache_wild::ENTRY,
     pgdsf::ENTRY,
+    lmcache_cost::ENTRY,
+    sae::ENTRY,
+    tail_lru::ENTRY,
+    parrot::ENTRY,
 ];
 
 /// All admission policies, the default first.
