@@ -46,3 +46,9 @@ impl<S: Clone> RunTable<S> {
         &mut self.states[id.index()]
     }
 }
+
+impl<S: Clone> Default for RunTable<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
