@@ -81,6 +81,25 @@ impl<T: Ord + Copy> Aging<T> {
         }
     }
 
+    /// Class of a leaf, and when its age began.
+    pub(crate) fn get(&self, id: RunId) -> Option<(u32, i64)> {
+        self.leaves.get(id).map(|leaf| (leaf.class, leaf.since))
+    }
+
+    /// Moves a leaf to another class.
+    pub(crate) fn reclass(&mut self, id: RunId, class: u32) {
+        if let Some(&leaf) = self.leaves.get(id) {
+            self.offer(id, class, leaf.since, leaf.score, leaf.tie);
+        }
+    }
+
+    /// Leaves of a class by bucket.
+    pub(crate) fn counts(&self, class: u32) -> Vec<f64> {
+        (0..self.edges.len())
+            .map(|bucket| self.groups.len(self.group(class, bucket)) as f64)
+            .collect()
+    }
+
     fn place(&mut self, id: RunId, leaf: Leaf<T>) {
         let bucket = bucket_of(&self.edges, self.now.saturating_sub(leaf.since));
         let group = self.group(leaf.class, bucket);

@@ -64,6 +64,16 @@ impl<V> Ghosts<V> {
         Some(ghost.memory)
     }
 
+    /// What is remembered of all pieces, in no order that means anything.
+    pub(crate) fn memories(&self) -> impl Iterator<Item = &V> {
+        self.entries.values().map(|ghost| &ghost.memory)
+    }
+
+    /// Pieces.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Blocks of all pieces.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks

@@ -81,6 +81,12 @@ impl<T: Ord + Copy> Groups<T> {
         Some(*id)
     }
 
+    /// Leaves in a group.
+    pub(crate) fn len(&self, group: u32) -> usize {
+        let group = self.groups.get(group as usize);
+        group.map_or(0, |group| group.live)
+    }
+
     fn make_groups(&mut self, group: u32) {
         while self.groups.len() <= group as usize {
             self.groups.push(Group {

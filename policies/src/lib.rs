@@ -13,6 +13,7 @@ mod by_key;
 mod chances;
 mod clock;
 mod continuum;
+mod cost_aware;
 mod depth_lru;
 mod fifo;
 mod filo;
@@ -49,6 +50,7 @@ mod sieve;
 mod size;
 mod sketch;
 mod slru;
+mod survival;
 mod tail_lru;
 #[cfg(test)]
 mod testing;

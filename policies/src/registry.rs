@@ -4,9 +4,9 @@ use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
 use crate::{
-    all, arc, clock, continuum, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow, lecar, lfu, lhd,
-    lirs, lmcache_cost, lpc_like, lru, lru_k, mru, none, parrot, pgdsf, priority, random, s3_fifo,
-    sae, second_occurrence, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
+    all, arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow,
+    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, mru, none, parrot, pgdsf, priority,
+    random, s3_fifo, sae, second_occurrence, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
 };
 
 /// What a policy is built for.
@@ -90,6 +90,7 @@ pub const EVICTION: &[EvictionEntry] = &[
     gdsf::ENTRY,
     lhd::ENTRY,
     lecar::ENTRY,
+    cost_aware::ENTRY,
     kvcache_wild::ENTRY,
     pgdsf::ENTRY,
     kvflow::ENTRY,

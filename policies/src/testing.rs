@@ -3,7 +3,7 @@
 #[path = "../tests/it/support.rs"]
 mod support;
 
-use policy_api::{BlockId, Pair, RequestView, Work};
+use policy_api::{BlockId, Candidate, Pair, RequestView, RunId, Work};
 
 pub(crate) use support::{Ask, Trace, ask, asks};
 
@@ -65,5 +65,29 @@ pub(crate) fn view(path: &[BlockId]) -> RequestView<'_> {
         hit_blocks: 0,
         prefill: Work::default(),
         hints: None,
+    }
+}
+
+/// A leaf of one block, used once, by request 0.
+pub(crate) fn leaf(id: u32) -> Candidate {
+    Candidate {
+        id: RunId(id),
+        parent: None,
+        first_block: id,
+        last_block: id,
+        depth_blocks: 0,
+        blocks: 1,
+        bytes: 1,
+        created: 0,
+        last_used: 0,
+        uses: 1,
+        last_session: 0,
+        last_step: 0,
+        last_kind: 0,
+        recompute: Work {
+            seconds: 1.0,
+            flops: 1.0,
+        },
+        children_seen: 0,
     }
 }
