@@ -1,8 +1,8 @@
 //! Pin a session's path while its tool runs.
 //!
 //! Source: "Continuum: efficient and robust multi-turn LLM agent scheduling with KV cache time-to-live" (2025); details
-//! ours. When a request's output calls a tool, its path is pinned for the time tau that maximises P(the tool returns within tau)
-//! * benefit - cost(tau). P is what was seen of the tool's last 64 calls, an exponential as long as there were fewer than
+//! ours. When a request's output calls a tool, its path is pinned for the time tau that maximises benefit * P(the tool returns
+//! within tau) - cost(tau). P is what was seen of the tool's last 64 calls, an exponential as long as there were fewer than
 //! 8 (with their mean, or 2.0 s, what the preview of the code pins). The benefit is the prefill of the whole path; the cost
 //! of tau seconds is the share of the cache that the path takes of what the cache has recovered a second so far.
 //!

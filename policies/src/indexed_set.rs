@@ -37,6 +37,11 @@ impl IndexedSet {
         self.members.get(place as usize).copied()
     }
 
+    /// The member at a place below [`len`](Self::len).
+    pub(crate) fn nth(&self, place: usize) -> Option<RunId> {
+        self.members.get(place).copied()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }

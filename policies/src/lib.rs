@@ -6,9 +6,11 @@
 //!
 //! What this crate does not know: the tree, traces, and the future.
 
+mod adaptive;
 mod aging;
 mod all;
 mod arc;
+mod branch_points;
 mod by_key;
 mod chances;
 mod clock;
@@ -24,10 +26,12 @@ mod groups;
 mod indexed_set;
 mod kvcache_wild;
 mod kvflow;
+mod learned;
 mod lecar;
 mod lfu;
 mod lhd;
 mod lirs;
+mod lmcache;
 mod lmcache_cost;
 mod lpc_like;
 mod lru;
@@ -42,18 +46,21 @@ mod pgdsf;
 mod priority;
 mod random;
 mod registry;
+mod room;
 mod run_table;
 mod s3_fifo;
 mod sae;
 mod second_occurrence;
 mod sieve;
 mod size;
+mod size_cap;
 mod sketch;
 mod slru;
 mod survival;
 mod tail_lru;
 #[cfg(test)]
 mod testing;
+mod tinylfu;
 mod two_q;
 mod vllm;
 mod w_tinylfu;

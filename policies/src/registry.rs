@@ -4,9 +4,10 @@ use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
 use crate::{
-    all, arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow,
-    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, mru, none, parrot, pgdsf, priority,
-    random, s3_fifo, sae, second_occurrence, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
+    adaptive, all, arc, branch_points, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf,
+    kvcache_wild, kvflow, learned, lecar, lfu, lhd, lirs, lmcache, lmcache_cost, lpc_like, lru,
+    lru_k, mru, none, parrot, pgdsf, priority, random, s3_fifo, sae, second_occurrence, sieve,
+    size, size_cap, slru, tail_lru, tinylfu, two_q, vllm, w_tinylfu,
 };
 
 /// What a policy is built for.
@@ -100,10 +101,20 @@ pub const EVICTION: &[EvictionEntry] = &[
     sae::ENTRY,
     tail_lru::ENTRY,
     parrot::ENTRY,
+    learned::ENTRY,
 ];
 
 /// All admission policies, the default first.
-pub const ADMISSION: &[AdmissionEntry] = &[all::ENTRY, none::ENTRY, second_occurrence::ENTRY];
+pub const ADMISSION: &[AdmissionEntry] = &[
+    all::ENTRY,
+    none::ENTRY,
+    second_occurrence::ENTRY,
+    branch_points::ENTRY,
+    tinylfu::ENTRY,
+    lmcache::ENTRY,
+    size_cap::ENTRY,
+    adaptive::ENTRY,
+];
 
 /// Why a policy cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
