@@ -172,7 +172,7 @@ impl Trace {
                 watched
                     .gone
                     .drain(..)
-                    .flat_map(|gone| self.from_tail(gone))
+                    .flat_map(|gone| self.tail_first(gone))
                     .collect()
             })
             .collect();
@@ -194,7 +194,7 @@ impl Trace {
         admitted
     }
 
-    fn from_tail(&self, gone: Candidate) -> impl Iterator<Item = char> {
+    fn tail_first(&self, gone: Candidate) -> impl Iterator<Item = char> {
         std::iter::successors(Some(gone.last_block), |block| self.parents[*block as usize])
             .take(gone.blocks as usize)
             .map(|block| self.letters[block as usize])
