@@ -57,7 +57,7 @@ impl TraceWriter {
             });
         }
         let file = AtomicFile::create(path).map_err(|source| TraceError::io(path, source))?;
-        let schema = schema::arrow_schema(meta.content);
+        let schema = schema::arrow_schema(meta);
         let parquet = ArrowWriter::try_new(file, schema.clone(), Some(properties(meta)))
             .map_err(|fault| write_error(path, fault))?;
         Ok(Self {
