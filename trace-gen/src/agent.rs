@@ -4,8 +4,8 @@
 //! each with several projects, likewise popular, whose notes all sessions on the project share. A session begins with a
 //! user's goal and goes step by step: the model thinks and calls a tool, the tool's result joins
 //! the context, and the next step's prompt repeats all of it. Tools are fast, slow, or a human who has to answer. A
-//! context that is full is summarised: what is shared stays, the rest is replaced. Between the sessions come checks,
-//! which send the same prompt for a project again and again and get a short verdict, and single
+//! context that is full is summarised: what is shared stays, the rest is replaced. Between the sessions come
+//! checks, which send the same prompt of an application again and again and get one token as verdict, and single
 //! requests that share nothing with anybody. Sessions start as a Poisson process, and so do these.
 
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub struct Options {
     pub zipf_exponent: f64,
     /// Seconds between the starts of two sessions, on average.
     pub session_gap_seconds: f64,
-    /// Recurring checks of a project, for every session.
+    /// Recurring checks, for every session.
     pub checks_per_session: f64,
     /// Single requests that share nothing, for every session.
     pub oneshots_per_session: f64,
@@ -58,7 +58,7 @@ impl Default for Options {
             projects_per_app: 5,
             zipf_exponent: 1.1,
             session_gap_seconds: 10.0,
-            checks_per_session: 2.0,
+            checks_per_session: 6.0,
             oneshots_per_session: 0.5,
             mean_steps: 14.0,
             context_tokens: 28_000,
@@ -119,8 +119,8 @@ const GOAL_TOKENS: f64 = 250.0;
 const OUTPUT_TOKENS: f64 = 120.0;
 const SUMMARY_TOKENS: f64 = 900.0;
 const ONESHOT_TOKENS: f64 = 3_000.0;
-const CHECK_TOKENS: std::ops::Range<u32> = 2_000..8_000;
-const VERDICT_TOKENS: std::ops::Range<u32> = 1..12;
+const CHECK_TOKENS: std::ops::Range<u32> = 6_000..12_000;
+const VERDICT_TOKENS: u32 = 1;
 /// No single part of a context is longer: tools cut their output.
 const LONGEST_PART_TOKENS: f64 = 4_000.0;
 /// System prompt and tool schemas of an application.
@@ -222,7 +222,7 @@ struct Event {
 enum What {
     /// A session starts, and the next start is drawn.
     Start,
-    /// A project is checked, and the next check is drawn.
+    /// A check comes, and the next one is drawn.
     Check,
     /// A single request comes, and the next one is drawn.
     Oneshot,
@@ -240,11 +240,10 @@ struct Session {
     parent_request: Option<u64>,
 }
 
-/// A project of an application.
-struct Project {
-    /// The application's system prompt and tools, and the project's notes.
-    notes: Text,
-    /// The application's system prompt and tools, and what a check of the project reads.
+struct App {
+    /// What sessions on each of its projects begin with: system prompt and tools, then the project's notes.
+    projects: Vec<Text>,
+    /// The prompt of its recurring check: system prompt and tools, then what is checked.
     check: Text,
 }
 
@@ -252,10 +251,9 @@ struct World<'a> {
     options: &'a Options,
     rng: ChaCha8Rng,
     fresh: Fresh,
-    /// Per application, what the sessions on each of its projects begin with.
-    apps: Vec<Vec<Project>>,
-    app: Zipf<f64>,
-    project: Zipf<f64>,
+    apps: Vec<App>,
+    app_popularity: Zipf<f64>,
+    project_popularity: Zipf<f64>,
     events: BinaryHeap<Reverse<Event>>,
     planned: u64,
     started: u32,
@@ -268,7 +266,7 @@ impl<'a> World<'a> {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         let mut fresh = Fresh::new(content, options.seed);
         let apps = (0..options.apps)
-            .map(|_| projects(options, &mut rng, &mut fresh))
+            .map(|_| App::new(options, &mut rng, &mut fresh))
             .collect();
         let popularity = |of: u32| {
             Zipf::new(f64::from(of), options.zipf_exponent)
@@ -279,8 +277,8 @@ impl<'a> World<'a> {
             rng,
             fresh,
             apps,
-            app: popularity(options.apps)?,
-            project: popularity(options.projects_per_app)?,
+            app_popularity: popularity(options.apps)?,
+            project_popularity: popularity(options.projects_per_app)?,
             events: BinaryHeap::new(),
             planned: 0,
             started: 0,
@@ -328,7 +326,8 @@ impl<'a> World<'a> {
     fn start(&mut self, now_us: i64) {
         self.started += 1;
         self.plan_next(now_us, 1.0, What::Start);
-        let mut context = self.project().notes.clone();
+        let project = self.project_popularity.sample(&mut self.rng) as usize - 1;
+        let mut context = self.app().projects[project].clone();
         let prefix_tokens = context.len_tokens();
         let goal = self.length(GOAL_TOKENS);
         context.grow(goal, &mut self.fresh);
@@ -343,13 +342,12 @@ impl<'a> World<'a> {
         self.plan(now_us, What::Step(session));
     }
 
-    /// A check of a project: always the same prompt.
+    /// A check: of each application always the same prompt.
     fn check(&mut self, now_us: i64, writer: &mut TraceWriter) -> Result<(), GenError> {
         self.plan_next(now_us, self.options.checks_per_session, What::Check);
-        let mut text = self.project().check.clone();
-        let verdict = self.rng.random_range(VERDICT_TOKENS);
-        text.grow(verdict, &mut self.fresh);
-        self.write_single("check", now_us, &text, verdict, writer)
+        let mut text = self.app().check.clone();
+        text.grow(VERDICT_TOKENS, &mut self.fresh);
+        self.write_single("check", now_us, &text, VERDICT_TOKENS, writer)
     }
 
     fn oneshot(&mut self, now_us: i64, writer: &mut TraceWriter) -> Result<(), GenError> {
@@ -431,11 +429,10 @@ impl<'a> World<'a> {
         session.context.grow(result, &mut self.fresh);
     }
 
-    /// A project of an application, both by popularity.
-    fn project(&mut self) -> &Project {
-        let app = self.app.sample(&mut self.rng) as usize - 1;
-        let project = self.project.sample(&mut self.rng) as usize - 1;
-        &self.apps[app][project]
+    /// An application, by popularity.
+    fn app(&mut self) -> &App {
+        let app = self.app_popularity.sample(&mut self.rng) as usize - 1;
+        &self.apps[app]
     }
 
     fn tool(&mut self) -> &'static Tool {
@@ -480,19 +477,22 @@ impl<'a> World<'a> {
     }
 }
 
-/// The projects of an application, which share its system prompt and tools.
-fn projects(options: &Options, rng: &mut ChaCha8Rng, fresh: &mut Fresh) -> Vec<Project> {
-    let mut prefix = fresh.empty_text();
-    prefix.grow(rng.random_range(PREFIX_TOKENS), fresh);
-    (0..options.projects_per_app)
-        .map(|_| {
-            let mut notes = prefix.clone();
-            notes.grow(rng.random_range(PROJECT_TOKENS), fresh);
-            let mut check = prefix.clone();
-            check.grow(rng.random_range(CHECK_TOKENS), fresh);
-            Project { notes, check }
-        })
-        .collect()
+impl App {
+    fn new(options: &Options, rng: &mut ChaCha8Rng, fresh: &mut Fresh) -> Self {
+        let mut prefix = fresh.empty_text();
+        prefix.grow(rng.random_range(PREFIX_TOKENS), fresh);
+        let mut beginning = |tokens| {
+            let mut text = prefix.clone();
+            text.grow(rng.random_range(tokens), fresh);
+            text
+        };
+        Self {
+            check: beginning(CHECK_TOKENS),
+            projects: (0..options.projects_per_app)
+                .map(|_| beginning(PROJECT_TOKENS))
+                .collect(),
+        }
+    }
 }
 
 fn invalid(name: &'static str, value: f64, fault: &dyn std::fmt::Display) -> GenError {

@@ -201,7 +201,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::workload::{Request, WorkloadBuilder};
+    use crate::workload::WorkloadBuilder;
+    use policy_api::Request;
 
     /// The common prefix of each path with the earlier ones, by comparing with all of them.
     fn slowly(paths: &[Vec<u32>]) -> Vec<usize> {

@@ -97,7 +97,7 @@ struct AgentArgs {
     /// Seconds from the start of one session to the next, on average (Poisson).
     #[arg(long, default_value_t = agent::Options::default().session_gap_seconds)]
     session_gap: f64,
-    /// Recurring checks of a project, for every session.
+    /// Recurring checks, for every session: of each application always the same prompt.
     #[arg(long, default_value_t = agent::Options::default().checks_per_session)]
     checks: f64,
     /// Single requests that share nothing, for every session.
