@@ -52,7 +52,7 @@ struct File {
 /// # Errors
 /// [`RooflineError::Invalid`] if the compiled-in table is not well formed or lists a figure that nothing computes.
 pub fn figures() -> Result<Vec<Figure>, RooflineError> {
-    let file: File = toml::from_str(include_str!("figures.toml"))
+    let file: File = toml::from_str(include_str!("../data/figures.toml"))
         .map_err(|e| RooflineError::invalid("figures.toml", e.to_string()))?;
     let computed = computed(&file.figure)?;
     file.figure
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn nothing_is_computed_that_is_not_published() {
-        let facts: File = toml::from_str(include_str!("figures.toml")).unwrap();
+        let facts: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
         assert_eq!(computed(&facts.figure).unwrap().len(), facts.figure.len());
     }
 
@@ -426,7 +426,7 @@ mod tests {
             return;
         };
         let reference: File = toml::from_str(&text).unwrap();
-        let ours: File = toml::from_str(include_str!("figures.toml")).unwrap();
+        let ours: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
         let facts = |f: File| {
             f.figure
                 .into_iter()

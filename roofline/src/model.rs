@@ -162,7 +162,7 @@ impl Model {
     /// # Errors
     /// [`RooflineError::Invalid`] if the compiled-in file is not well formed.
     pub fn presets() -> Result<Vec<Self>, RooflineError> {
-        let file: Presets = toml::from_str(include_str!("models.toml"))
+        let file: Presets = toml::from_str(include_str!("../data/models.toml"))
             .map_err(|e| RooflineError::invalid("models.toml", e.to_string()))?;
         Ok(file.model.into_iter().map(Self::counted).collect())
     }
