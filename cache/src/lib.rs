@@ -1,1 +1,222 @@
-//! The radix prefix cache.
+//! The radix prefix cache: match, split, insert, evict, pins, capacity; and the step of one request.
+//!
+//! The only place that knows what a leaf is. The tree is kept as *runs*: stretches of blocks that were touched by the
+//! same requests, so they share every fact. A run is a slice of the loaded trace (its blocks are never copied), and
+//! `owner` says for every block of the trace which run holds it. Since a block id implies its whole prefix, residency
+//! along a path is monotone, and a match is a binary search in `owner`; there are no child maps at all.
+//!
+//! What this crate does not know: traces, models, GPUs, clocks, and the future.
+
+mod audit;
+mod pins;
+mod runs;
+mod step;
+
+use policy_api::{BlockId, Candidate, PolicyFault, PrefillCost, RunId};
+
+pub use pins::Pin;
+pub use step::Outcome;
+
+use runs::{Run, Runs};
+
+/// What goes at one eviction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EvictUnit {
+    /// As many blocks from the tail of the victim as room is needed.
+    #[default]
+    Block,
+    /// The whole victim. Nodes are those of the tree as built so far: they split where a lookup or an insert ends or
+    /// diverges, and a tail that was split off keeps its access time.
+    Leaf,
+    /// The same, but a split refreshes the tail too, because SGLang stamps a node before it splits it
+    /// (`radix_cache.py`, `_match_prefix_helper`).
+    LeafSglang,
+}
+
+impl EvictUnit {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Block, Self::Leaf, Self::LeafSglang];
+
+    /// Its name in reports and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Leaf => "leaf",
+            Self::LeafSglang => "leaf-sglang",
+        }
+    }
+}
+
+/// Sizes of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Memory for blocks. 0 is legal and holds nothing.
+    pub capacity_bytes: u64,
+    /// Memory of one block, at least 1.
+    pub block_bytes: u64,
+    /// Tokens of one block, at least 1.
+    pub block_tokens: u32,
+    /// What goes at one eviction.
+    pub evict_unit: EvictUnit,
+}
+
+impl Shape {
+    /// Whole blocks that fit.
+    pub fn capacity_blocks(&self) -> u64 {
+        self.capacity_bytes / self.block_bytes
+    }
+}
+
+/// Blocks of a cache by what may happen to them; together they are the capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Not in use.
+    pub free_blocks: u64,
+    /// Resident and not pinned.
+    pub evictable_blocks: u64,
+    /// Resident and pinned.
+    pub pinned_blocks: u64,
+}
+
+/// A block that was never resident, or was asked for again after it went.
+const ABSENT: u32 = u32::MAX;
+/// A block that was evicted and has not been asked for since.
+const EVICTED: u32 = u32::MAX - 1;
+
+/// The cache. `'t` is the life of the loaded trace, whose blocks it points at.
+pub struct Cache<'t> {
+    shape: Shape,
+    capacity_blocks: u64,
+    arena: &'t [BlockId],
+    cost: &'t dyn PrefillCost,
+    runs: Runs,
+    /// Per block of the trace the run that holds it, or `ABSENT`, or `EVICTED`.
+    owner: Vec<u32>,
+    used_blocks: u64,
+    pinned_blocks: u64,
+    fault_count: u64,
+    first_fault: Option<(u32, PolicyFault)>,
+    /// The runs on the present path, from the root. Kept to save an allocation a request.
+    trail: Vec<RunId>,
+    trail_facts: Vec<Candidate>,
+}
+
+impl<'t> Cache<'t> {
+    /// An empty cache for the paths of `arena`, in which block ids are below `distinct_blocks`.
+    ///
+    /// # Panics
+    /// If a block has no bytes or no tokens.
+    pub fn new(
+        shape: Shape,
+        arena: &'t [BlockId],
+        distinct_blocks: u32,
+        cost: &'t dyn PrefillCost,
+    ) -> Self {
+        assert!(
+            shape.block_bytes > 0 && shape.block_tokens > 0,
+            "a block has bytes and tokens"
+        );
+        Self {
+            shape,
+            capacity_blocks: shape.capacity_blocks(),
+            arena,
+            cost,
+            runs: Runs::default(),
+            owner: vec![ABSENT; distinct_blocks as usize],
+            used_blocks: 0,
+            pinned_blocks: 0,
+            fault_count: 0,
+            first_fault: None,
+            trail: Vec::new(),
+            trail_facts: Vec::new(),
+        }
+    }
+
+    /// The sizes it was made with.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Blocks by what may happen to them.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            free_blocks: self.capacity_blocks.saturating_sub(self.used_blocks),
+            evictable_blocks: self.used_blocks - self.pinned_blocks,
+            pinned_blocks: self.pinned_blocks,
+        }
+    }
+
+    /// Whether the block is resident.
+    pub fn is_resident(&self, block: BlockId) -> bool {
+        self.owner[block as usize] < EVICTED
+    }
+
+    /// All resident blocks in ascending order.
+    pub fn resident_blocks(&self) -> Vec<BlockId> {
+        (0..)
+            .zip(&self.owner)
+            .filter(|(_, owner)| **owner < EVICTED)
+            .map(|(block, _)| block)
+            .collect()
+    }
+
+    /// Leading resident blocks of `path`. A lookup changes nothing.
+    pub fn held_blocks(&self, path: &[BlockId]) -> u32 {
+        // Mostly all that was ever seen of a path is still here: one probe instead of a search.
+        let held = match path.last() {
+            Some(last) if self.is_resident(*last) => path.len(),
+            _ => path.partition_point(|block| self.is_resident(*block)),
+        };
+        held as u32
+    }
+
+    /// All runs that may be evicted now, in id order: what a policy that joins a warm cache is offered.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        self.runs
+            .live()
+            .filter(|(_, run)| run.on_offer)
+            .map(|(id, _)| self.candidate(id))
+            .collect()
+    }
+
+    /// Wrong answers of the policy so far.
+    pub fn fault_count(&self) -> u64 {
+        self.fault_count
+    }
+
+    /// The first wrong answer of the policy, and the request it was given at.
+    pub fn first_fault(&self) -> Option<(u32, PolicyFault)> {
+        self.first_fault
+    }
+
+    /// The facts of a run as a policy sees them.
+    fn candidate(&self, id: RunId) -> Candidate {
+        let run = &self.runs[id];
+        self.candidate_part(id, run, 0)
+    }
+
+    /// The facts of a run's part from block `from` on.
+    fn candidate_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
+        let depth_blocks = run.depth_blocks + from;
+        let blocks = run.blocks - from;
+        let tokens = |blocks: u32| u64::from(blocks) * u64::from(self.shape.block_tokens);
+        let (total, cached) = (tokens(depth_blocks + blocks), tokens(depth_blocks));
+        Candidate {
+            id,
+            parent: run.parent,
+            first_block: self.arena[run.start + from as usize],
+            last_block: self.arena[run.start + run.blocks as usize - 1],
+            depth_blocks,
+            blocks,
+            bytes: u64::from(blocks) * self.shape.block_bytes,
+            created: run.touch.created,
+            last_used: run.touch.last_used,
+            uses: run.touch.uses,
+            last_session: run.touch.session,
+            last_step: run.touch.step,
+            last_kind: run.touch.kind,
+            recompute: self.cost.prefill(total, cached),
+            children_seen: run.children_seen,
+        }
+    }
+}

@@ -1,1 +1,293 @@
-//! policy-api
+//! The contract between the cache and a policy, and its nouns.
+//!
+//! The hard choice: **the cache asks, the policy answers.** A policy never touches the tree. It hears which runs of
+//! blocks may go now ([`Candidate`]s), names one when the cache is over its capacity, and says how much of a path may
+//! come in. The cache carries the answer out, checks it, and reports a wrong one as a [`PolicyFault`]. So no policy can
+//! leave a hole in a prefix, free what is pinned, or exceed the capacity, and a policy is a page of code about one idea.
+//!
+//! Why candidates and not blocks: all blocks of a *run* were touched by the same requests, so they share every fact a
+//! rule may use. The cache splits a run where a path ends or diverges; a policy is called about eight times a request,
+//! never once a block.
+//!
+//! The calls of one request, in order:
+//!
+//! 1. [`split`](EvictionPolicy::split) where the path ends or diverges inside a run.
+//! 2. [`observe`](EvictionPolicy::observe) with the request, before anything of it is offered.
+//! 3. [`withdraw`](EvictionPolicy::withdraw) of the path's last resident run, if it was on offer.
+//! 4. [`victim`](EvictionPolicy::victim), if the admission policy [needs a rival](AdmissionPolicy::needs_rival); then
+//!    [`admit`](AdmissionPolicy::admit).
+//! 5. [`offer`](EvictionPolicy::offer) of the path's new last run.
+//! 6. While the cache is over its capacity: [`victim`](EvictionPolicy::victim), then
+//!    [`evicted`](EvictionPolicy::evicted), then an `offer` of what is left of the run, or of a parent that became a
+//!    leaf.
+//!
+//! Generics, closures and associated types are absent from the traits, so a WebAssembly guest can implement the same
+//! verbs; the crate is `no_std` and has no dependencies for the same reason.
+
+#![no_std]
+
+extern crate alloc;
+
+mod ranked;
+mod request;
+
+use alloc::boxed::Box;
+use core::cmp::Ordering;
+
+pub use ranked::Ranked;
+pub use request::{Hints, Request, RequestView};
+
+/// A block's dense id within one trace, given in order of first touch: it tells nothing of the future.
+///
+/// It stands for the whole prefix up to the block's end, so equal ids mean equal paths from the root.
+pub type BlockId = u32;
+
+/// Names a run of the cache. Ids of runs that are gone are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u32);
+
+impl RunId {
+    /// The id as an index into a policy's own table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A leaf run that may be evicted now, with the facts that all its blocks share.
+///
+/// Request indices count requests of the trace from 0 and are the policy's logical clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The run.
+    pub id: RunId,
+    /// The run above it; `None` at the root.
+    pub parent: Option<RunId>,
+    /// Its first block: the key for ghosts and sketches, since the tail of a run comes and goes.
+    pub first_block: BlockId,
+    /// Its last block.
+    pub last_block: BlockId,
+    /// Blocks above it on its path.
+    pub depth_blocks: u32,
+    /// Its length.
+    pub blocks: u32,
+    /// What evicting the whole run frees.
+    pub bytes: u64,
+    /// The request at which its blocks last became resident.
+    pub created: u32,
+    /// The request that touched it last.
+    pub last_used: u32,
+    /// Requests that touched it since it became resident, its admission counting 1.
+    pub uses: u32,
+    /// Session of the request that touched it last.
+    pub last_session: u64,
+    /// Step of the request that touched it last.
+    pub last_step: u32,
+    /// Kind of the request that touched it last.
+    pub last_kind: u16,
+    /// What it takes to prefill the run again on its cached prefix, by the cost model in force.
+    pub recompute: Work,
+    /// Different continuations below it that were ever resident while it was.
+    pub children_seen: u32,
+}
+
+/// Why a run is no longer on offer though nothing of it was evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The present request touches it; it comes back with new facts, or above a new run.
+    Used,
+    /// Somebody pinned it.
+    Pinned,
+}
+
+/// What should go: a run on offer, and at most how many blocks from its tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The run.
+    pub id: RunId,
+    /// At most this many blocks go, the last ones first, and never more than the overflow.
+    pub blocks: u32,
+}
+
+impl Victim {
+    /// The run, as far as room is needed: all its blocks share the facts that chose it.
+    pub fn run(id: RunId) -> Self {
+        Self {
+            id,
+            blocks: u32::MAX,
+        }
+    }
+}
+
+/// Says which run goes when the cache is over its capacity.
+pub trait EvictionPolicy {
+    /// The run may be chosen from now on. An offer of a run that is on offer replaces the former one.
+    fn offer(&mut self, candidate: &Candidate);
+
+    /// The run may no longer be chosen.
+    fn withdraw(&mut self, id: RunId, why: Why);
+
+    /// What should go first; `None` only when nothing is on offer.
+    ///
+    /// Being asked changes nothing: asked twice without a call between, the answer is the same, and the cache may ask
+    /// without evicting.
+    fn victim(&mut self) -> Option<Victim>;
+
+    /// Exactly this part went: blocks from the tail of a run, or the `whole` run, whose id is then dead.
+    ///
+    /// What is left of the run, or a parent that became a leaf, is offered next.
+    fn evicted(&mut self, gone: &Candidate, whole: bool);
+
+    /// A run was cut in two: `tail` is the old id, `head` a new one that starts with the same history.
+    fn split(&mut self, _head: RunId, _tail: RunId) {}
+
+    /// Whether [`observe`](Self::observe) should be given the runs on the path.
+    fn wants_runs(&self) -> bool {
+        false
+    }
+
+    /// Once a request, before anything of it is offered. `runs` are the resident runs on its path from the root, with
+    /// their facts as they were before this request; empty unless [wanted](Self::wants_runs).
+    fn observe(&mut self, _request: &RequestView<'_>, _runs: &[Candidate]) {}
+}
+
+/// Says how much of a path may be resident.
+pub trait AdmissionPolicy {
+    /// Whether [`admit`](Self::admit) should be given the run that would go first.
+    fn needs_rival(&self) -> bool {
+        false
+    }
+
+    /// How many leading blocks of the path may be resident: from `request.held_blocks` to the whole path.
+    ///
+    /// Called once a request, also when nothing of it is fresh, after `observe` and before room is made. `rival` is the
+    /// first run that would go, never one on the request's own path.
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32;
+}
+
+/// Both halves: what the cache is driven by.
+pub trait Policy: EvictionPolicy + AdmissionPolicy {}
+
+impl<P: EvictionPolicy + AdmissionPolicy + ?Sized> Policy for P {}
+
+/// An eviction and an admission policy, joined.
+pub struct Pair {
+    /// What goes.
+    pub eviction: Box<dyn EvictionPolicy>,
+    /// What comes in.
+    pub admission: Box<dyn AdmissionPolicy>,
+}
+
+impl EvictionPolicy for Pair {
+    fn offer(&mut self, candidate: &Candidate) {
+        self.eviction.offer(candidate);
+    }
+
+    fn withdraw(&mut self, id: RunId, why: Why) {
+        self.eviction.withdraw(id, why);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.eviction.victim()
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.eviction.evicted(gone, whole);
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.eviction.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        self.eviction.wants_runs()
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.eviction.observe(request, runs);
+    }
+}
+
+impl AdmissionPolicy for Pair {
+    fn needs_rival(&self) -> bool {
+        self.admission.needs_rival()
+    }
+
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
+        self.admission.admit(request, rival)
+    }
+}
+
+/// Time and arithmetic of a piece of prefill.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Seconds.
+    pub seconds: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+}
+
+/// What prefill costs: the cost model in force, as the cache and the policies need it.
+pub trait PrefillCost {
+    /// The work of prefilling a prompt of `total_tokens` of which the first `cached_tokens` are cached.
+    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
+}
+
+/// A wrong answer of a policy. The cache goes on: the request's own fresh blocks go until it fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyFault {
+    /// The victim is not on offer.
+    NotOnOffer(RunId),
+    /// The victim is to lose no block at all.
+    NoBlocks(RunId),
+    /// No victim was named though runs are on offer.
+    NoVictim,
+    /// The admission is outside `held..=path`.
+    AdmissionOutOfRange {
+        /// The answer.
+        blocks: u32,
+        /// The least right answer.
+        held: u32,
+        /// The greatest right answer.
+        path: u32,
+    },
+}
+
+impl core::fmt::Display for PolicyFault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NotOnOffer(id) => write!(f, "the victim, run {}, is not on offer", id.0),
+            Self::NoBlocks(id) => write!(f, "of the victim, run {}, no block is to go", id.0),
+            Self::NoVictim => write!(f, "no victim was named though runs are on offer"),
+            Self::AdmissionOutOfRange { blocks, held, path } => {
+                write!(
+                    f,
+                    "{blocks} blocks were admitted where {held} are held and the path has {path}"
+                )
+            }
+        }
+    }
+}
+
+/// A float with a total order (IEEE 754 `totalOrder`), for keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Score(pub f64);
+
+impl PartialEq for Score {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Score {}
+
+impl PartialOrd for Score {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Score {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

@@ -57,7 +57,14 @@ impl Calibrating<'_> {
         }
         let start = R::place(&mut Calibration::start(&self.gpu.name)).clone();
         let pairs: Vec<_> = rows.iter().map(|r| (r.shape, r.seconds)).collect();
-        let rates = fit(&start, self.gpu, &pairs);
+        let mut rates = fit(&start, self.gpu, &pairs);
+        rates.set(
+            &rates
+                .values()
+                .into_iter()
+                .map(four_digits)
+                .collect::<Vec<_>>(),
+        );
         let error = |(shape, s): &(R::Shape, f64)| (rates.seconds(self.gpu, shape) / s - 1.0).abs();
         let sources: BTreeSet<&str> = self
             .of
@@ -70,14 +77,14 @@ impl Calibrating<'_> {
             operator: operator.to_owned(),
             source: sources.into_iter().collect::<Vec<_>>().join(", "),
             shapes: pairs.len(),
-            median_error: round4(median(pairs.iter().map(error).collect())),
+            median_error: four_digits(median(pairs.iter().map(error).collect())),
         });
         *R::place(&mut self.result) = rates;
         Ok(())
     }
 }
 
-/// Enough digits for a reader.
-fn round4(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
+/// Four significant digits: more than the measurements hold, few enough to read.
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }

@@ -61,20 +61,20 @@ pub struct Provenance {
 
 /// What an engine adds to the sum of a prefill's kernels.
 ///
-/// `t = ((floor_s)^3 + (slowdown * kernels + long + batched)^3)^(1/3)`: the host launches kernels no faster than
-/// `floor_s`; `long = long_s * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_s * tokens` for a batch of
+/// `t = ((floor_us)^3 + (slowdown * kernels + long + batched)^3)^(1/3)`: the host launches kernels no faster than
+/// `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for a batch of
 /// several prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineRates {
-    /// Seconds below which a pass does not go.
-    pub floor_s: f64,
+    /// Microseconds below which a pass does not go.
+    pub floor_us: f64,
     /// Factor on the kernels.
     pub slowdown: f64,
-    /// Seconds per token past 2,048 and share of other GPUs.
-    pub long_s: f64,
-    /// Seconds per token of a batch.
-    pub batched_s: f64,
+    /// Microseconds per token past 2,048 and share of other GPUs.
+    pub long_us: f64,
+    /// Microseconds per token of a batch.
+    pub batched_us: f64,
 }
 
 /// A whole prefill as an engine runs it.
@@ -92,23 +92,23 @@ pub(crate) struct WholePass {
 impl Rates for EngineRates {
     type Shape = WholePass;
     const PARAMETERS: &'static [(&'static str, [f64; 3])] = &[
-        ("floor_s", [1e-4, 0.05, 1.0]),
+        ("floor_us", [100.0, 50_000.0, 1e6]),
         ("slowdown", [0.5, 1.2, 5.0]),
-        ("long_s", [1e-9, 3e-5, 1e-3]),
-        ("batched_s", [1e-9, 1e-5, 1e-3]),
+        ("long_us", [1e-3, 30.0, 1000.0]),
+        ("batched_us", [1e-3, 10.0, 1000.0]),
     ];
 
     fn values(&self) -> Vec<f64> {
-        vec![self.floor_s, self.slowdown, self.long_s, self.batched_s]
+        vec![self.floor_us, self.slowdown, self.long_us, self.batched_us]
     }
 
     fn set(&mut self, values: &[f64]) {
-        if let &[floor_s, slowdown, long_s, batched_s] = values {
+        if let &[floor_us, slowdown, long_us, batched_us] = values {
             *self = Self {
-                floor_s,
+                floor_us,
                 slowdown,
-                long_s,
-                batched_s,
+                long_us,
+                batched_us,
             };
         }
     }
@@ -116,8 +116,9 @@ impl Rates for EngineRates {
     fn seconds(&self, _gpu: &Gpu, pass: &WholePass) -> f64 {
         let long = (pass.tokens - 2048.0).max(0.0) * (pass.gpus - 1.0) / pass.gpus;
         let batched = if pass.batched { pass.tokens } else { 0.0 };
-        let device = self.slowdown * pass.kernels_s + self.long_s * long + self.batched_s * batched;
-        (self.floor_s.powi(3) + device.powi(3)).cbrt()
+        let added = 1e-6 * (self.long_us * long + self.batched_us * batched);
+        let device = self.slowdown * pass.kernels_s + added;
+        ((1e-6 * self.floor_us).powi(3) + device.powi(3)).cbrt()
     }
 }
 
@@ -173,7 +174,7 @@ impl Calibration {
             gpu: gpu.to_owned(),
             fitted: Vec::new(),
             gemm: start(GemmRates {
-                overhead_s: 0.0,
+                overhead_us: 0.0,
                 efficiency: 0.0,
                 tile_penalty: 0.0,
                 inner_overhead: 0.0,
@@ -183,7 +184,7 @@ impl Calibration {
             }),
             prefill_attention: start(PrefillRates {
                 query_tile: 128.0,
-                overhead_s: 0.0,
+                overhead_us: 0.0,
                 efficiency: 0.0,
                 softmax_flops: 0.0,
                 key_overhead: 0.0,
@@ -191,22 +192,22 @@ impl Calibration {
                 wave_quantisation: 0.0,
             }),
             decode_attention: start(DecodeRates {
-                overhead_s: 0.0,
+                overhead_us: 0.0,
                 bandwidth_efficiency: 0.0,
-                head_s: 0.0,
-                merge_s: 0.0,
+                head_us: 0.0,
+                merge_us: 0.0,
             }),
             elementwise: start(StreamRates {
-                overhead_s: 0.0,
+                overhead_us: 0.0,
                 bandwidth_efficiency: 0.0,
             }),
             all_reduce: start(AllReduceRates {
-                overhead_s: 0.0,
-                per_gpu_s: 0.0,
+                overhead_us: 0.0,
+                per_gpu_us: 0.0,
                 bandwidth_efficiency: 0.0,
             }),
             host_copy: start(HostRates {
-                overhead_s: 0.0,
+                overhead_us: 0.0,
                 bandwidth_efficiency: 0.0,
             }),
             engine: None,

@@ -1,26 +1,17 @@
+use policy_api::{PrefillCost, Work};
+
 use crate::roofline_cost::RooflineCost;
 use crate::{Gpu, Model, RooflineError};
-
-/// Time and arithmetic of one piece of work.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Work {
-    /// Seconds.
-    pub seconds: f64,
-    /// Floating-point operations, a multiply-add counted as two.
-    pub flops: f64,
-}
 
 /// What it costs to prefill a prompt of which a prefix is cached.
 ///
 /// Implementations are pure: the same arguments give the same bits. Time and FLOPs are finite, never negative, never
 /// fall as `total_tokens` grows and never rise as `cached_tokens` grows, so recovered time is never negative.
-pub trait CostModel: Send + Sync {
+///
+/// A cached prefix longer than the prompt counts as the prompt. Nothing to compute costs nothing.
+pub trait CostModel: PrefillCost + Send + Sync {
     /// The name it is chosen by.
     fn name(&self) -> &str;
-
-    /// `T(S|P)`: a prompt of S = `total_tokens`, its first P = `cached_tokens` served from the cache.
-    /// A P above S counts as S. Nothing to compute costs nothing.
-    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
 }
 
 /// The cost models by name, each with what it says in one line. The first is the default.
@@ -118,7 +109,9 @@ impl CostModel for ConstantUtilisation {
             Attention::Causal => "causal",
         }
     }
+}
 
+impl PrefillCost for ConstantUtilisation {
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
         let new_tokens = total_tokens.saturating_sub(cached_tokens) as f64;
         let flops =

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Attention, ConstantUtilisation};
-use crate::{CostModel, Gpu, Model, RooflineError};
+use policy_api::PrefillCost;
+
+use crate::{Gpu, Model, RooflineError};
 
 /// What the printed tolerance 0 means: equal up to rounding of doubles.
 const EXACT: f64 = 1e-9;

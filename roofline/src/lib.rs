@@ -22,7 +22,7 @@ mod validate;
 
 pub use calibrate::calibrate;
 pub use calibration::{Calibration, EngineRates, Provenance};
-pub use cost::{COST_MODELS, CostModel, Work, cost_model};
+pub use cost::{COST_MODELS, CostModel, cost_model};
 pub use error::RooflineError;
 pub use figures::{Figure, figures};
 pub use gpu::Gpu;
@@ -32,6 +32,7 @@ pub use model::{LayerGroup, Mixer, Mlp, Model, Precision};
 pub use observed::Split;
 pub use pass::{PartCost, PassCost, Setting};
 pub use plan::{Part, Step};
+pub use policy_api::{PrefillCost, Work};
 pub use rates::{
     AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Roofline, StreamRates,
 };

@@ -221,11 +221,16 @@ impl FileName {
 /// a row.
 fn gpu_of_device(device: &str) -> Option<String> {
     let device = device.to_lowercase();
-    let words: Vec<&str> =
-        device.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> = device
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|w| !w.is_empty())
+        .collect();
     let joined = words.concat();
     let presets = Gpu::presets().ok()?;
-    let mut names = presets.into_iter().map(|g| g.name).filter(|n| !n.starts_with("course"));
+    let mut names = presets
+        .into_iter()
+        .map(|g| g.name)
+        .filter(|n| !n.starts_with("course"));
     names.find(|name| {
         let plain = name.replace('-', "");
         words.contains(&plain.as_str()) || (name.contains('-') && joined.contains(&plain))

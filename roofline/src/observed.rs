@@ -96,10 +96,10 @@ impl Fitted for EngineRates {
 
     fn place(calibration: &mut Calibration) -> &mut Self {
         calibration.engine.get_or_insert(Self {
-            floor_s: 0.05,
+            floor_us: 50_000.0,
             slowdown: 1.2,
-            long_s: 3e-5,
-            batched_s: 1e-5,
+            long_us: 30.0,
+            batched_us: 10.0,
         })
     }
 }

@@ -87,8 +87,8 @@ const SPLITS: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GemmRates {
-    /// Time of an empty kernel, seconds.
-    pub overhead_s: f64,
+    /// Time of an empty kernel, microseconds.
+    pub overhead_us: f64,
     /// Fraction of the tensor peak that an endless tile would reach.
     pub efficiency: f64,
     /// Elements; see the type.
@@ -115,8 +115,8 @@ pub struct GemmRates {
 pub struct PrefillRates {
     /// Query rows of a tile: the kernel's constant, chosen among 64 and 128 by the fit.
     pub query_tile: f64,
-    /// Time of an empty kernel, seconds.
-    pub overhead_s: f64,
+    /// Time of an empty kernel, microseconds.
+    pub overhead_us: f64,
     /// Fraction of the tensor peak.
     pub efficiency: f64,
     /// What the exponential and the rescaling of one pair cost, as FLOPs of the tensor units.
@@ -129,30 +129,33 @@ pub struct PrefillRates {
     pub wave_quantisation: f64,
 }
 
+/// Seconds of a microsecond.
+const MICRO: f64 = 1e-6;
+
 /// Rows below which a query tile gets no smaller.
 const SMALLEST_TILE_ROWS: f64 = 64.0;
 
 /// Decode attention: memory traffic, plus a cost for every head and sequence, plus a merge of the splits of the
-/// context that takes longer the more there are (`merge_s` for every doubling past 256 tokens).
+/// context that takes longer the more there are (`merge_us` for every doubling past 256 tokens).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecodeRates {
-    /// Time of an empty kernel, seconds.
-    pub overhead_s: f64,
+    /// Time of an empty kernel, microseconds.
+    pub overhead_us: f64,
     /// Fraction of the memory bandwidth that is reached.
     pub bandwidth_efficiency: f64,
-    /// Seconds for every sequence and KV head.
-    pub head_s: f64,
-    /// See the type, seconds.
-    pub merge_s: f64,
+    /// Microseconds for every sequence and KV head.
+    pub head_us: f64,
+    /// See the type, microseconds.
+    pub merge_us: f64,
 }
 
 /// Elementwise kernels and copies: a fixed time and a bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamRates {
-    /// Time of an empty kernel, seconds.
-    pub overhead_s: f64,
+    /// Time of an empty kernel, microseconds.
+    pub overhead_us: f64,
     /// Fraction of the bandwidth (and of the vector peak) that is reached.
     pub bandwidth_efficiency: f64,
 }
@@ -161,10 +164,10 @@ pub struct StreamRates {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllReduceRates {
-    /// Fixed part, seconds.
-    pub overhead_s: f64,
-    /// For every GPU of the group, seconds.
-    pub per_gpu_s: f64,
+    /// Fixed part, microseconds.
+    pub overhead_us: f64,
+    /// For every GPU of the group, microseconds.
+    pub per_gpu_us: f64,
     /// Fraction of the link's bandwidth that is reached.
     pub bandwidth_efficiency: f64,
 }
@@ -203,7 +206,7 @@ macro_rules! parameters {
 impl Rates for GemmRates {
     type Shape = Gemm;
     parameters! {
-        overhead_s: [1e-7, 3e-6, 1e-4],
+        overhead_us: [0.1, 3.0, 100.0],
         efficiency: [0.05, 0.8, 1.5],
         tile_penalty: [1e-2, 10.0, 300.0],
         inner_overhead: [1e-2, 64.0, 2000.0],
@@ -218,7 +221,7 @@ impl Rates for GemmRates {
         }
         let arithmetic = self.best_tiling(gpu, shape);
         let traffic = shape.bytes() / (self.bandwidth_efficiency * gpu.memory_bandwidth);
-        self.overhead_s + p_norm(arithmetic, traffic, self.overlap)
+        MICRO * self.overhead_us + p_norm(arithmetic, traffic, self.overlap)
     }
 }
 
@@ -246,7 +249,7 @@ impl GemmRates {
 impl Rates for PrefillRates {
     type Shape = PrefillAttention;
     parameters! {
-        overhead_s: [1e-7, 8e-6, 1e-4],
+        overhead_us: [0.1, 8.0, 100.0],
         efficiency: [0.05, 0.7, 1.3],
         softmax_flops: [1.0, 100.0, 1000.0],
         key_overhead: [0.1, 64.0, 2000.0],
@@ -284,7 +287,7 @@ impl Rates for PrefillRates {
         let flops = rows * longest * (4.0 * shape.head_dim + self.softmax_flops);
         let arithmetic = units * flops * processors / (self.efficiency * gpu.peak_flops);
         let traffic = shape.bytes() / (self.bandwidth_efficiency * gpu.memory_bandwidth);
-        self.overhead_s + arithmetic + traffic
+        MICRO * self.overhead_us + arithmetic + traffic
     }
 }
 
@@ -316,25 +319,25 @@ impl PrefillRates {
 impl Rates for DecodeRates {
     type Shape = DecodeAttention;
     parameters! {
-        overhead_s: [1e-7, 1e-5, 1e-4],
+        overhead_us: [0.1, 10.0, 100.0],
         bandwidth_efficiency: [0.05, 0.8, 1.0],
-        head_s: [1e-11, 1e-8, 1e-6],
-        merge_s: [1e-9, 5e-7, 1e-4],
+        head_us: [1e-05, 0.01, 1.0],
+        merge_us: [0.001, 0.5, 100.0],
     }
 
     fn seconds(&self, gpu: &Gpu, shape: &DecodeAttention) -> f64 {
         let traffic = shape.bytes() / (self.bandwidth_efficiency * gpu.memory_bandwidth);
         let arithmetic = Kernel::Decode(*shape).flops() / gpu.peak_flops;
-        let merge = self.merge_s * (1.0 + shape.context_tokens / 256.0).log2();
-        let heads = self.head_s * shape.batch * shape.kv_heads;
-        self.overhead_s + merge + heads + traffic.max(arithmetic)
+        let merge = self.merge_us * (1.0 + shape.context_tokens / 256.0).log2();
+        let heads = self.head_us * shape.batch * shape.kv_heads;
+        MICRO * (self.overhead_us + merge + heads) + traffic.max(arithmetic)
     }
 }
 
 impl Rates for StreamRates {
     type Shape = Stream;
     parameters! {
-        overhead_s: [1e-7, 3e-6, 1e-4],
+        overhead_us: [0.1, 3.0, 100.0],
         bandwidth_efficiency: [0.02, 0.7, 1.5],
     }
 
@@ -343,15 +346,15 @@ impl Rates for StreamRates {
             return 0.0;
         }
         let datasheet = (shape.bytes / gpu.memory_bandwidth).max(shape.flops / gpu.vector_flops);
-        self.overhead_s + datasheet / self.bandwidth_efficiency
+        MICRO * self.overhead_us + datasheet / self.bandwidth_efficiency
     }
 }
 
 impl Rates for AllReduceRates {
     type Shape = AllReduce;
     parameters! {
-        overhead_s: [1e-7, 5e-6, 1e-4],
-        per_gpu_s: [1e-8, 1e-6, 1e-4],
+        overhead_us: [0.1, 5.0, 100.0],
+        per_gpu_us: [0.01, 1.0, 100.0],
         bandwidth_efficiency: [0.02, 0.7, 1.5],
     }
 
@@ -360,7 +363,7 @@ impl Rates for AllReduceRates {
             return 0.0;
         }
         let traffic = shape.bytes_per_link() / (self.bandwidth_efficiency * gpu.peer_bandwidth());
-        self.overhead_s + self.per_gpu_s * shape.gpus + traffic
+        MICRO * (self.overhead_us + self.per_gpu_us * shape.gpus) + traffic
     }
 }
 
@@ -368,8 +371,8 @@ impl Rates for AllReduceRates {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostRates {
-    /// Time of an empty copy, seconds.
-    pub overhead_s: f64,
+    /// Time of an empty copy, microseconds.
+    pub overhead_us: f64,
     /// Fraction of the link's bandwidth that is reached.
     pub bandwidth_efficiency: f64,
 }
@@ -377,12 +380,12 @@ pub struct HostRates {
 impl Rates for HostRates {
     type Shape = HostCopy;
     parameters! {
-        overhead_s: [1e-7, 1e-5, 1e-3],
+        overhead_us: [0.1, 10.0, 1000.0],
         bandwidth_efficiency: [0.02, 0.8, 1.5],
     }
 
     fn seconds(&self, gpu: &Gpu, shape: &HostCopy) -> f64 {
-        self.overhead_s + shape.bytes / (self.bandwidth_efficiency * gpu.host_bandwidth)
+        MICRO * self.overhead_us + shape.bytes / (self.bandwidth_efficiency * gpu.host_bandwidth)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The `roofline` cost model: kernels of a model on a calibrated GPU, fast enough to be asked twice a request.
 
-use crate::cost::{CostModel, Work};
+use policy_api::{PrefillCost, Work};
+
+use crate::cost::CostModel;
 use crate::kernel::Kernel;
 use crate::plan::{self, Step};
 use crate::rates::Roofline;
@@ -119,7 +121,9 @@ impl CostModel for RooflineCost {
     fn name(&self) -> &str {
         "roofline"
     }
+}
 
+impl PrefillCost for RooflineCost {
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
         let new_tokens = total_tokens.saturating_sub(cached_tokens);
         if new_tokens == 0 {

@@ -1,7 +1,29 @@
-//! The request trace: types, schema, Parquet in and out, validation.
+//! The request trace: types, schema, Parquet in and out, validation; and the per-request result table.
+//!
+//! A trace file is Parquet, one row a request, sorted by arrival. It holds either tokens (`prompt`, `output`) or ids of
+//! full blocks (`prompt_blocks`, `output_blocks`). [`load`] decodes it once into a [`Workload`] with dense block ids,
+//! which every run then shares. [`TraceReader`] and [`TraceWriter`] stream rows in bounded memory. This is the only
+//! crate that knows Arrow and Parquet.
 
+mod atomic;
+mod decode;
+mod error;
+mod load;
+mod reader;
+mod results;
+mod row;
+mod schema;
+mod token_paths;
 mod workload;
+mod writer;
 
-pub use workload::{
-    BlockId, BuildError, Hints, NO_BLOCK, Provenance, Request, Workload, WorkloadBuilder,
-};
+pub use atomic::AtomicFile;
+pub use error::TraceError;
+pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};
+pub use policy_api::{BlockId, Hints, Request};
+pub use reader::TraceReader;
+pub use results::{RequestResult, ResultWriter};
+pub use row::{Body, Row, path_blocks, prompt_blocks};
+pub use schema::{Content, Meta};
+pub use workload::{BuildError, NO_BLOCK, Provenance, Workload, WorkloadBuilder};
+pub use writer::TraceWriter;

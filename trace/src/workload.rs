@@ -1,74 +1,10 @@
 //! The loaded form of a trace: decoded once, ids made dense once, then shared by every run.
 
-use std::collections::hash_map::Entry;
-use std::ops::Range;
-
+use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
-
-/// A block's dense id within one loaded trace, given in order of first touch.
-///
-/// A dense id implies its whole prefix: equal ids mean equal paths from the root.
-pub type BlockId = u32;
 
 /// Stands for "no block" where a block id is expected: the parent of a first block.
 pub const NO_BLOCK: BlockId = BlockId::MAX;
-
-/// Declared hints of one request (the nullable hint columns).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// Scheduling priority, larger is more important.
-    pub priority: Option<u32>,
-    /// How long the priority lasts, in microseconds.
-    pub priority_ttl_us: Option<u64>,
-    /// Identity of the prompt template.
-    pub template_id: Option<u64>,
-    /// Leading prompt tokens that come from the template.
-    pub template_tokens: Option<u32>,
-    /// Later requests that will read this whole path.
-    pub remaining_uses: Option<u32>,
-    /// Steps until this request's agent runs again.
-    pub steps_to_next: Option<u32>,
-}
-
-/// One request of a loaded trace, without the ids of its path (see [`Workload::path`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The trace's own id of the request.
-    pub request_id: u64,
-    /// Arrival in microseconds on the trace's clock.
-    pub arrival_us: i64,
-    /// The session the request belongs to.
-    pub session_id: u64,
-    /// The request whose end made this one possible.
-    pub parent_request: Option<u64>,
-    /// Position within the session, 0 where the trace does not say.
-    pub step: u32,
-    /// Index into [`Workload::kinds`].
-    pub kind: u16,
-    /// Index into [`Workload::tools`]; `None` where the output calls no tool.
-    pub tool: Option<u16>,
-    /// Tenant, 0 where the trace does not say.
-    pub tenant: u32,
-    /// Tokens of the prompt (`S`).
-    pub prompt_tokens: u32,
-    /// Tokens of the output (`O`).
-    pub output_tokens: u32,
-    /// Where the path begins in the arena of block ids.
-    pub path_start: usize,
-    /// Blocks of the path once the request is done (`m`): prompt, then output where it is known.
-    pub path_blocks: u32,
-    /// Full blocks of the prompt (`n`).
-    pub prompt_blocks: u32,
-    /// Leading blocks of the path that earlier requests touched: the match of an unlimited cache.
-    pub seen_blocks: u32,
-}
-
-impl Request {
-    /// Where the path lies in the arena of block ids.
-    pub fn path_range(&self) -> Range<usize> {
-        self.path_start..self.path_start + self.path_blocks as usize
-    }
-}
 
 /// What the file's metadata says of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,17 +126,34 @@ pub struct WorkloadBuilder {
     workload: Workload,
     dense: FxHashMap<u64, BlockId>,
     sparse: Vec<u64>,
+    /// Per block, the latest request with the block on its path.
+    latest: Vec<usize>,
+    kinds: FxHashMap<String, u16>,
+    tools: FxHashMap<String, u16>,
 }
 
 impl WorkloadBuilder {
     /// Starts a workload of blocks of `block_tokens` tokens.
+    ///
+    /// # Panics
+    /// If `block_tokens` is 0.
     pub fn new(block_tokens: u32) -> Self {
+        Self::with_capacity(block_tokens, 0)
+    }
+
+    /// The same with room for so many blocks on all paths together.
+    ///
+    /// # Panics
+    /// If `block_tokens` is 0.
+    pub fn with_capacity(block_tokens: u32, blocks: u64) -> Self {
         assert!(block_tokens > 0, "a block holds at least one token");
+        // The count may come from a damaged file, so it is a hint that must not exhaust the memory.
+        let room = usize::try_from(blocks).unwrap_or(0).min(MAX_ROOM);
         Self {
             workload: Workload {
                 block_tokens,
                 requests: Vec::new(),
-                arena: Vec::new(),
+                arena: Vec::with_capacity(room),
                 parents: Vec::new(),
                 kinds: vec![String::new()],
                 tools: Vec::new(),
@@ -210,6 +163,9 @@ impl WorkloadBuilder {
             },
             dense: FxHashMap::default(),
             sparse: Vec::new(),
+            latest: Vec::new(),
+            kinds: FxHashMap::from_iter([(String::new(), 0)]),
+            tools: FxHashMap::default(),
         }
     }
 
@@ -221,26 +177,68 @@ impl WorkloadBuilder {
     pub fn push(&mut self, mut request: Request, path: &[u64]) -> Result<(), BuildError> {
         request.path_start = self.workload.arena.len();
         request.path_blocks = u32::try_from(path.len()).map_err(|_| BuildError::TooManyBlocks)?;
-        request.seen_blocks = 0;
         let mut parent = NO_BLOCK;
-        for (position, &id) in path.iter().enumerate() {
-            let fresh = BlockId::try_from(self.sparse.len()).unwrap_or(NO_BLOCK);
-            let block = match self.dense.entry(id) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(_) if fresh >= NO_BLOCK - 1 => return Err(BuildError::TooManyBlocks),
-                Entry::Vacant(slot) => *slot.insert(fresh),
-            };
-            if block == fresh {
-                self.sparse.push(id);
-                self.workload.parents.push(parent);
-            } else {
+        let mut position = 0;
+        request.seen_blocks = 0;
+        while position < path.len() {
+            let known = self.dense.get(&path[position]).copied();
+            if let Some(block) = known {
                 self.check_parent(block, parent, position)?;
-                request.seen_blocks += 1;
+                let followed = self.follow(block, path, position);
+                position += followed;
+                request.seen_blocks += u32::try_from(followed).unwrap_or(u32::MAX);
+            } else {
+                self.append_fresh(path[position], parent)?;
+                position += 1;
             }
-            self.workload.arena.push(block);
-            parent = block;
+            parent = *self.workload.arena.last().unwrap_or(&NO_BLOCK);
         }
         self.workload.requests.push(request);
+        Ok(())
+    }
+
+    /// Appends the blocks from `position` on for as long as they are those of the latest path through `block`, which
+    /// has the id `path[position]`; returns how many. Paths mostly repeat an earlier path, so comparing with that one
+    /// spares a hash lookup a block.
+    fn follow(&mut self, block: BlockId, path: &[u64], position: usize) -> usize {
+        let request = self.workload.requests.len();
+        let arena = &mut self.workload.arena;
+        let followed = match self.workload.requests.get(self.latest[block as usize]) {
+            // An id stands for its whole prefix, so the block is at the same position there.
+            Some(earlier) => {
+                let range = earlier.path_range();
+                let from = range.start + position;
+                let equal = arena[from..range.end]
+                    .iter()
+                    .zip(&path[position..])
+                    .take_while(|&(&block, &id)| self.sparse[block as usize] == id)
+                    .count();
+                arena.extend_from_within(from..from + equal);
+                equal
+            }
+            // The block is on this very path: never so where the parents agree.
+            None => {
+                arena.push(block);
+                1
+            }
+        };
+        let end = arena.len();
+        for &touched in &arena[end - followed..] {
+            self.latest[touched as usize] = request;
+        }
+        followed
+    }
+
+    fn append_fresh(&mut self, id: u64, parent: BlockId) -> Result<(), BuildError> {
+        let block = BlockId::try_from(self.sparse.len())
+            .ok()
+            .filter(|&block| block < NO_BLOCK - 1)
+            .ok_or(BuildError::TooManyBlocks)?;
+        self.dense.insert(id, block);
+        self.sparse.push(id);
+        self.latest.push(self.workload.requests.len());
+        self.workload.parents.push(parent);
+        self.workload.arena.push(block);
         Ok(())
     }
 
@@ -262,13 +260,19 @@ impl WorkloadBuilder {
     }
 
     /// The index of a request kind's name.
+    ///
+    /// # Panics
+    /// From the 65,537th name on.
     pub fn kind(&mut self, name: &str) -> u16 {
-        intern(&mut self.workload.kinds, name)
+        self.try_kind(name).expect(TOO_MANY_NAMES)
     }
 
     /// The index of a tool's name.
+    ///
+    /// # Panics
+    /// From the 65,537th name on.
     pub fn tool(&mut self, name: &str) -> u16 {
-        intern(&mut self.workload.tools, name)
+        self.try_tool(name).expect(TOO_MANY_NAMES)
     }
 
     /// Finishes the workload.
@@ -279,7 +283,32 @@ impl WorkloadBuilder {
                 .resize(self.workload.requests.len(), Hints::default());
         }
         self.workload.provenance = provenance;
+        self.workload.arena.shrink_to_fit();
         self.workload
+    }
+
+    /// The index of a request kind's name, `None` where there are too many.
+    pub(crate) fn try_kind(&mut self, name: &str) -> Option<u16> {
+        intern(&mut self.workload.kinds, &mut self.kinds, name)
+    }
+
+    /// The index of a tool's name, `None` where there are too many.
+    pub(crate) fn try_tool(&mut self, name: &str) -> Option<u16> {
+        intern(&mut self.workload.tools, &mut self.tools, name)
+    }
+
+    pub(crate) fn block_tokens(&self) -> u32 {
+        self.workload.block_tokens
+    }
+
+    pub(crate) fn requests(&self) -> &[Request] {
+        &self.workload.requests
+    }
+
+    /// The request pushed last and its path.
+    pub(crate) fn last(&self) -> Option<(&Request, &[BlockId])> {
+        let request = self.workload.requests.last()?;
+        Some((request, self.workload.path(request)))
     }
 
     fn check_parent(
@@ -308,14 +337,18 @@ impl WorkloadBuilder {
     }
 }
 
-/// The index of `name`, added at the end where it is new. Traces name a handful of kinds and tools.
-fn intern(names: &mut Vec<String>, name: &str) -> u16 {
-    let index = names
-        .iter()
-        .position(|known| known == name)
-        .unwrap_or_else(|| {
-            names.push(name.to_owned());
-            names.len() - 1
-        });
-    u16::try_from(index).expect("a trace names fewer than 65,536 kinds and tools")
+const TOO_MANY_NAMES: &str = "a trace has at most 65,536 kinds and as many tools";
+
+/// Most blocks to reserve room for on the word of a file's footer.
+const MAX_ROOM: usize = 1 << 28;
+
+/// The index of `name`, added at the end where it is new.
+fn intern(names: &mut Vec<String>, known: &mut FxHashMap<String, u16>, name: &str) -> Option<u16> {
+    if let Some(&index) = known.get(name) {
+        return Some(index);
+    }
+    let index = u16::try_from(names.len()).ok()?;
+    names.push(name.to_owned());
+    known.insert(name.to_owned(), index);
+    Some(index)
 }

@@ -1,0 +1,113 @@
+//! The invariants of the tree, checked in debug builds and by tests.
+
+use policy_api::{BlockId, RunId};
+
+use crate::runs::Run;
+use crate::{Cache, EVICTED, EvictUnit};
+
+/// Up to this many runs every request of a debug build is audited; above it, those whose index is a power of two.
+const SMALL_TREE_RUNS: usize = 256;
+
+impl Cache<'_> {
+    /// Checks every invariant of the tree.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut children = vec![0; self.runs.slots()];
+        let (mut used, mut pinned) = (0, 0);
+        for (id, run) in self.runs.live() {
+            self.audit_run(id, run)?;
+            used += u64::from(run.blocks);
+            pinned += if run.pins > 0 {
+                u64::from(run.blocks)
+            } else {
+                0
+            };
+            if let Some(parent) = run.parent {
+                children[parent.index()] += 1;
+            }
+        }
+        for (id, run) in self.runs.live() {
+            if children[id.index()] != run.children {
+                return Err(format!(
+                    "{id:?} counts {} children, has {}",
+                    run.children,
+                    children[id.index()]
+                ));
+            }
+        }
+        if (used, pinned) != (self.used_blocks, self.pinned_blocks) {
+            return Err(format!(
+                "{used} blocks used and {pinned} pinned, counted otherwise"
+            ));
+        }
+        let usage = self.usage();
+        if usage.free_blocks + usage.evictable_blocks + usage.pinned_blocks != self.capacity_blocks
+        {
+            return Err(format!(
+                "{usage:?} do not add up to {}",
+                self.capacity_blocks
+            ));
+        }
+        let owned = self.owner.iter().filter(|owner| **owner < EVICTED).count() as u64;
+        if owned == used {
+            Ok(())
+        } else {
+            Err(format!("{owned} blocks owned, {used} used"))
+        }
+    }
+
+    pub(crate) fn audit_in_debug_builds(&self, index: u32) {
+        if cfg!(debug_assertions)
+            && (self.runs.slots() < SMALL_TREE_RUNS || index.is_power_of_two())
+        {
+            let verdict = self.audit();
+            assert!(verdict.is_ok(), "after request {index}: {verdict:?}");
+        }
+    }
+
+    fn audit_run(&self, id: RunId, run: &Run) -> Result<(), String> {
+        let wrong = |what: &str| Err(format!("{id:?} {what}: {run:?}"));
+        if self
+            .blocks_of(run)
+            .iter()
+            .any(|block| self.owner[*block as usize] != id.0)
+        {
+            return wrong("does not own its blocks");
+        }
+        if run.on_offer != (run.children == 0 && run.pins == 0) {
+            return wrong("is on offer and should not be, or the other way round");
+        }
+        let Some(parent) = run.parent.map(|parent| self.runs.get(parent)) else {
+            return if run.depth_blocks == 0 {
+                Ok(())
+            } else {
+                wrong("hangs in the air")
+            };
+        };
+        let Some(parent) = parent else {
+            return wrong("has a parent that is gone");
+        };
+        if parent.depth_blocks + parent.blocks != run.depth_blocks {
+            return wrong("is not where its parent ends");
+        }
+        if parent.pins < run.pins || parent.touch.last_used < run.touch.last_used {
+            return wrong("has more pins or a later use than its parent");
+        }
+        let mergeable = parent.children == 1 && facts(parent) == facts(run) && !parent.ends_pin;
+        if self.shape.evict_unit == EvictUnit::Block && mergeable {
+            return wrong("shares all facts with its parent, whose only child it is");
+        }
+        Ok(())
+    }
+
+    fn blocks_of(&self, run: &Run) -> &[BlockId] {
+        &self.arena[run.start..run.start + run.blocks as usize]
+    }
+}
+
+/// The facts whose difference is a touch boundary.
+fn facts(run: &Run) -> (u32, u32, u32) {
+    (run.touch.last_used, run.touch.uses, run.touch.created)
+}

@@ -1,0 +1,24 @@
+//! From results to exit codes.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// 0 for success; 1 for an error, which is printed with its causes. Bad usage leaves through clap with 2.
+///
+/// A reader of standard output that went away (`| head`) is no error.
+pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
+    let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    // Nothing sensible is left to do if standard error is gone too.
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    ExitCode::FAILURE
+}

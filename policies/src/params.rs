@@ -1,0 +1,258 @@
+//! Parameters of a policy: `name(key=value,key=value)`.
+
+use std::fmt;
+
+/// A parameter that a policy takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its value where none is given, as one would write it.
+    pub default: &'static str,
+    /// Its legal values.
+    pub domain: Domain,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+/// The legal values of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Domain {
+    /// A number from the first to the second bound, both included.
+    Number(f64, f64),
+    /// A whole number within bounds, or `unbounded`.
+    CountOrUnbounded(u64, u64),
+    /// A whole number within bounds.
+    Count(u64, u64),
+    /// A duration such as `90s`, `5m`, `250ms`, `2h`; a bare number is seconds.
+    Duration,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::CountOrUnbounded(least, most) => {
+                write!(f, "a whole number from {least} to {most}, or unbounded")
+            }
+            Self::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Self::Duration => write!(f, "a duration such as 250ms, 90s, 5m or 2h"),
+            Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// Why parameters are not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// Not `key=value`.
+    #[error("`{0}` is not of the form key=value")]
+    NotAPair(String),
+    /// Given twice.
+    #[error("parameter `{0}` is given twice")]
+    Twice(String),
+    /// The policy takes no such parameter.
+    #[error("there is no parameter `{name}`; {}", valid_names(.valid))]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The names that the policy takes.
+        valid: Vec<&'static str>,
+    },
+    /// The value is outside its domain.
+    #[error("parameter `{name}` is {expected}, not `{value}`")]
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// Its domain in words.
+        expected: String,
+    },
+}
+
+fn valid_names(valid: &[&str]) -> String {
+    if valid.is_empty() {
+        "it takes none".to_owned()
+    } else {
+        format!("valid ones: {}", valid.join(", "))
+    }
+}
+
+/// The values of all parameters of one policy, checked against their domains.
+#[derive(Clone, Debug)]
+pub struct Params {
+    specs: &'static [Param],
+    values: Vec<String>,
+}
+
+impl Params {
+    /// Reads `key=value,key=value`; what is not given gets its default.
+    ///
+    /// # Errors
+    /// [`ParamError`], which names the valid parameters or values.
+    pub fn parse(specs: &'static [Param], text: &str) -> Result<Self, ParamError> {
+        let mut given: Vec<Option<String>> = vec![None; specs.len()];
+        for pair in text
+            .split(',')
+            .map(str::trim)
+            .filter(|pair| !pair.is_empty())
+        {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| ParamError::NotAPair(pair.to_owned()))?;
+            let (name, value) = (name.trim(), value.trim());
+            let index = specs
+                .iter()
+                .position(|spec| spec.name == name)
+                .ok_or_else(|| ParamError::Unknown {
+                    name: name.to_owned(),
+                    valid: specs.iter().map(|spec| spec.name).collect(),
+                })?;
+            check(&specs[index], value)?;
+            if given[index].replace(value.to_owned()).is_some() {
+                return Err(ParamError::Twice(name.to_owned()));
+            }
+        }
+        let values = given
+            .into_iter()
+            .zip(specs)
+            .map(|(value, spec)| value.unwrap_or_else(|| spec.default.to_owned()))
+            .collect();
+        Ok(Self { specs, values })
+    }
+
+    /// The value as written.
+    ///
+    /// # Panics
+    /// If the policy's `ENTRY` lists no such parameter: an error in the policy.
+    pub fn text(&self, name: &str) -> &str {
+        let index = self.specs.iter().position(|spec| spec.name == name);
+        &self.values[index.expect("a policy reads only parameters that its ENTRY lists")]
+    }
+
+    /// The value of a number.
+    pub fn number(&self, name: &str) -> f64 {
+        self.text(name).parse().expect("checked against its domain")
+    }
+
+    /// The value of a whole number; `None` for `unbounded`.
+    pub fn count(&self, name: &str) -> Option<u64> {
+        self.text(name).parse().ok()
+    }
+
+    /// The value of a duration, in microseconds.
+    pub fn duration_us(&self, name: &str) -> i64 {
+        duration_us(self.text(name)).expect("checked against its domain")
+    }
+}
+
+fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
+    let count = value.parse::<u64>();
+    let legal = match spec.domain {
+        Domain::Number(least, most) => value
+            .parse::<f64>()
+            .is_ok_and(|number| (least..=most).contains(&number)),
+        Domain::CountOrUnbounded(..) if value == "unbounded" => true,
+        Domain::CountOrUnbounded(least, most) | Domain::Count(least, most) => {
+            count.is_ok_and(|count| (least..=most).contains(&count))
+        }
+        Domain::Duration => duration_us(value).is_some(),
+        Domain::Choice(words) => words.contains(&value),
+    };
+    if legal {
+        return Ok(());
+    }
+    Err(ParamError::OutOfRange {
+        name: spec.name,
+        value: value.to_owned(),
+        expected: spec.domain.to_string(),
+    })
+}
+
+fn duration_us(text: &str) -> Option<i64> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ms", 1e3),
+        ("us", 1.0),
+        ("s", 1e6),
+        ("m", 6e7),
+        ("h", 3.6e9),
+    ];
+    let (digits, unit_us) = UNITS
+        .iter()
+        .find_map(|(unit, us)| Some((text.strip_suffix(unit)?, *us)))
+        .unwrap_or((text, 1e6));
+    let us = digits.parse::<f64>().ok()? * unit_us;
+    (us.is_finite() && (0.0..9e15).contains(&us)).then_some(us as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECS: &[Param] = &[
+        Param {
+            name: "half-life",
+            default: "10m",
+            domain: Domain::Duration,
+            help: "",
+        },
+        Param {
+            name: "memory",
+            default: "64",
+            domain: Domain::CountOrUnbounded(1, 100),
+            help: "",
+        },
+        Param {
+            name: "p",
+            default: "hazard",
+            domain: Domain::Choice(&["hazard", "recency"]),
+            help: "",
+        },
+    ];
+
+    #[test]
+    fn defaults_fill_what_is_not_given() {
+        let params = Params::parse(SPECS, "p=recency, half-life=90s").unwrap();
+        assert_eq!(params.duration_us("half-life"), 90_000_000);
+        assert_eq!(params.count("memory"), Some(64));
+        assert_eq!(params.text("p"), "recency");
+        assert_eq!(
+            Params::parse(SPECS, "memory=unbounded")
+                .unwrap()
+                .count("memory"),
+            None
+        );
+    }
+
+    #[test]
+    fn errors_name_the_valid_ones() {
+        let message = |text| Params::parse(SPECS, text).unwrap_err().to_string();
+        assert_eq!(
+            message("q=1"),
+            "there is no parameter `q`; valid ones: half-life, memory, p"
+        );
+        assert_eq!(
+            message("p=luck"),
+            "parameter `p` is one of hazard, recency, not `luck`"
+        );
+        assert_eq!(
+            message("memory=0"),
+            "parameter `memory` is a whole number from 1 to 100, or unbounded, not `0`"
+        );
+        assert_eq!(message("p"), "`p` is not of the form key=value");
+        assert_eq!(message("p=hazard,p=hazard"), "parameter `p` is given twice");
+        assert!(message("half-life=-1s").contains("a duration such as"));
+    }
+
+    #[test]
+    fn durations_have_units() {
+        let us = |text| duration_us(text);
+        assert_eq!(us("250ms"), Some(250_000));
+        assert_eq!(us("2h"), Some(7_200_000_000));
+        assert_eq!(us("1.5"), Some(1_500_000));
+        assert_eq!(us("fast"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! The shared ordered set on which a policy is a one-line key.
+
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::RunId;
+
+/// Runs ordered by a key, the smallest first; equal keys by run id.
+///
+/// A binary heap with lazy removal: a removed or replaced entry stays in the heap until it comes to the top, or until
+/// stale entries outnumber live ones by far. `put` of an ever growing key (LRU, FIFO) costs O(1), anything else
+/// O(log n) amortised.
+///
+/// ```
+/// use policy_api::{Ranked, RunId};
+///
+/// let mut ranked = Ranked::new();
+/// ranked.put(RunId(7), 30);
+/// ranked.put(RunId(2), 10);
+/// ranked.put(RunId(2), 40);
+/// assert_eq!(ranked.first(), Some(RunId(7)));
+/// ranked.remove(RunId(7));
+/// assert_eq!(ranked.first(), Some(RunId(2)));
+/// ```
+#[derive(Debug)]
+pub struct Ranked<K> {
+    heap: BinaryHeap<Reverse<(K, RunId, u64)>>,
+    /// Per run the stamp of its live entry, 0 for none.
+    live: Vec<u64>,
+    live_count: usize,
+    last_stamp: u64,
+}
+
+/// Stale entries are swept out when they outnumber live ones by this factor (and this number).
+const STALE_FACTOR: usize = 4;
+const STALE_FLOOR: usize = 64;
+
+impl<K: Ord + Copy> Ranked<K> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            live: Vec::new(),
+            live_count: 0,
+            last_stamp: 0,
+        }
+    }
+
+    /// Puts a run in, or gives it a new key.
+    pub fn put(&mut self, id: RunId, key: K) {
+        if id.index() >= self.live.len() {
+            self.live.resize(id.index() + 1, 0);
+        }
+        self.live_count += usize::from(self.live[id.index()] == 0);
+        self.last_stamp += 1;
+        self.live[id.index()] = self.last_stamp;
+        self.heap.push(Reverse((key, id, self.last_stamp)));
+        if self.heap.len() > STALE_FLOOR + STALE_FACTOR * self.live_count {
+            let live = &self.live;
+            self.heap
+                .retain(|Reverse((_, id, stamp))| live[id.index()] == *stamp);
+        }
+    }
+
+    /// Takes a run out; does nothing if it is not in.
+    pub fn remove(&mut self, id: RunId) {
+        if let Some(stamp) = self.live.get_mut(id.index()).filter(|stamp| **stamp != 0) {
+            *stamp = 0;
+            self.live_count -= 1;
+        }
+    }
+
+    /// The run with the smallest key.
+    pub fn first(&mut self) -> Option<RunId> {
+        self.first_entry().map(|(_, id)| id)
+    }
+
+    /// The smallest key and its run.
+    pub fn first_entry(&mut self) -> Option<(K, RunId)> {
+        while let Some(Reverse((key, id, stamp))) = self.heap.peek() {
+            if self.live[id.index()] == *stamp {
+                return Some((*key, *id));
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// Number of runs in the set.
+    pub fn len(&self) -> usize {
+        self.live_count
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.live_count == 0
+    }
+}
+
+impl<K: Ord + Copy> Default for Ranked<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a map that is searched from end to end.
+        #[test]
+        fn agrees_with_a_plain_map(steps in prop::collection::vec((0u32..20, prop::option::of(0i32..50)), 1..400)) {
+            let mut ranked = Ranked::new();
+            let mut model = BTreeMap::new();
+            for (id, key) in steps {
+                match key {
+                    Some(key) => {
+                        ranked.put(RunId(id), key);
+                        model.insert(RunId(id), key);
+                    }
+                    None => {
+                        ranked.remove(RunId(id));
+                        model.remove(&RunId(id));
+                    }
+                }
+                let smallest = model.iter().map(|(id, key)| (*key, *id)).min();
+                prop_assert_eq!(ranked.first_entry(), smallest);
+                prop_assert_eq!(ranked.len(), model.len());
+            }
+        }
+    }
+}

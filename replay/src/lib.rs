@@ -1,0 +1,16 @@
+//! Drives a loaded trace through a cache under a policy pair, and makes a run record of it.
+//!
+//! What this crate does not know: files, printing, the wall clock (but for the timings that a caller asks for), and
+//! randomness without a seed. The same trace, policies, parameters and seed give the same record, whatever the number
+//! of threads.
+
+mod baseline;
+mod metrics;
+mod record;
+mod run;
+mod sweep;
+
+pub use baseline::{Baseline, Warmup};
+pub use record::{Ceiling, Report, RunRecord, SCHEMA, Timings, TraceRecord, Ttft};
+pub use run::{PerRequest, Plan, Scene};
+pub use sweep::{Finished, sweep};

@@ -1,0 +1,158 @@
+//! The run record: the one plain form in which measuring and reporting meet.
+//!
+//! Field names are a contract with everyone who reads the JSON: add, never rename.
+
+use serde::Serialize;
+
+/// Version of the report's form.
+pub const SCHEMA: &str = "1";
+
+/// Everything one command measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Version of this form.
+    pub schema: &'static str,
+    /// The traces that were replayed.
+    pub traces: Vec<TraceRecord>,
+    /// The runs, in the order asked for.
+    pub runs: Vec<RunRecord>,
+}
+
+/// What was replayed.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceRecord {
+    /// The file, as it was named.
+    pub path: String,
+    /// XXH3-64 of the file's bytes, in hexadecimal.
+    pub xxh3: String,
+    /// `tokens` or `blocks`.
+    pub content: &'static str,
+    /// Requests.
+    pub requests: usize,
+    /// Tokens of all prompts.
+    pub prompt_tokens: u64,
+    /// Block touches: blocks of all paths.
+    pub blocks: u64,
+    /// Distinct blocks.
+    pub distinct_blocks: u32,
+    /// Tokens of a block.
+    pub block_tokens: u32,
+}
+
+/// What an unlimited cache would have reached: what no policy can pass.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ceiling {
+    /// Hit tokens.
+    pub hit_tokens: u64,
+    /// Hit tokens over prompt tokens; null without prompt tokens.
+    pub token_hit_rate: Option<f64>,
+    /// Recovered seconds.
+    pub prefill_seconds_recovered: f64,
+    /// Recovered over cold seconds; null where nothing costs anything.
+    pub prefill_recovered: Option<f64>,
+}
+
+/// Time to first token in seconds: the prefill of each request, since requests are replayed one after another. Nulls
+/// without requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ttft {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
+/// Clock readings, which are not reproducible and only there when asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Timings {
+    /// Wall seconds of the replay, loading not included.
+    pub replay_seconds: f64,
+    /// Nanoseconds per request.
+    pub request_ns: f64,
+    /// Block touches per second.
+    pub touches_per_second: f64,
+}
+
+/// One trace through one cache under one policy pair. Sums are over the requests after the warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// The trace's file, as it was named.
+    pub trace: String,
+    /// Eviction policy, with its parameters as written.
+    pub policy: String,
+    /// Admission policy, with its parameters as written.
+    pub admission: String,
+    /// Cost model.
+    pub cost: String,
+    /// Model whose prefill is priced.
+    pub model: String,
+    /// GPU that it runs on.
+    pub gpu: String,
+    /// `block`, `leaf` or `leaf-sglang`.
+    pub evict_unit: &'static str,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Capacity in whole blocks.
+    pub capacity_blocks: u64,
+    /// Requests that made state but no figures.
+    pub warmup_requests: usize,
+    /// Requests measured.
+    pub requests: usize,
+    /// Tokens of their prompts.
+    pub prompt_tokens: u64,
+    /// Full blocks of their prompts.
+    pub prompt_blocks: u64,
+    /// Tokens that were a prefix hit.
+    pub hit_tokens: u64,
+    /// Blocks that were a prefix hit.
+    pub hit_blocks: u64,
+    /// Hit tokens over prompt tokens; null without prompt tokens.
+    pub token_hit_rate: Option<f64>,
+    /// Hit blocks over full prompt blocks; null without blocks.
+    pub block_hit_rate: Option<f64>,
+    /// Seconds of prefill without a cache.
+    pub prefill_seconds_cold: f64,
+    /// Seconds of prefill that the hits saved.
+    pub prefill_seconds_recovered: f64,
+    /// Recovered over cold seconds; null where nothing costs anything.
+    pub prefill_recovered: Option<f64>,
+    /// FLOPs of prefill that the hits saved.
+    pub flops_recovered: f64,
+    /// What an unlimited cache would have reached.
+    pub ceiling: Ceiling,
+    /// Recovered seconds over those of the oracle (its certified upper bound). Only with an oracle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<f64>,
+    /// (policy - LRU) / (oracle - LRU), null where the oracle does not beat LRU. Only with an oracle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_closed: Option<Option<f64>>,
+    /// Time to first token.
+    pub ttft_seconds: Ttft,
+    /// Blocks that came in.
+    pub admitted_blocks: u64,
+    /// Blocks of paths that did not come in.
+    pub refused_blocks: u64,
+    /// Blocks that went.
+    pub evicted_blocks: u64,
+    /// Blocks evicted per block admitted; null where none was admitted.
+    pub churn: Option<f64>,
+    /// Blocks evicted and later wanted again.
+    pub rewanted_blocks: u64,
+    /// Shared tokens lost below the size of a block; null for block traces.
+    pub rounding_lost_tokens: Option<u64>,
+    /// Wrong answers of the policy.
+    pub policy_faults: u64,
+    /// The first of them, in words.
+    pub first_fault: Option<String>,
+    /// Clock readings. Only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
+}

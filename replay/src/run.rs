@@ -1,0 +1,184 @@
+//! One run: a trace through one cache under one policy pair.
+
+use std::time::Instant;
+
+use cache::{Cache, EvictUnit, Shape};
+use policies::{AdmissionSpec, EvictionSpec, Setup};
+use roofline::CostModel;
+use trace::Workload;
+
+use crate::baseline::{Baseline, recovered};
+use crate::metrics::{Sums, ratio};
+use crate::record::{Ceiling, RunRecord, Timings};
+
+/// What several runs share: a loaded trace, its costs, and the names under which they are reported.
+pub struct Scene<'a> {
+    /// The trace's file, as it was named.
+    pub trace: &'a str,
+    /// The loaded trace.
+    pub workload: &'a Workload,
+    /// The cost model in force.
+    pub cost: &'a dyn CostModel,
+    /// Costs and ceilings that do not depend on the policy.
+    pub baseline: &'a Baseline,
+    /// Name of the model.
+    pub model: &'a str,
+    /// Name of the GPU.
+    pub gpu: &'a str,
+    /// KV bytes of a block.
+    pub block_bytes: u64,
+}
+
+/// What distinguishes a run from the others on its scene.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What goes.
+    pub eviction: EvictionSpec,
+    /// What comes in.
+    pub admission: AdmissionSpec,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// What goes at one eviction.
+    pub evict_unit: EvictUnit,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether to read the clock.
+    pub timings: bool,
+}
+
+/// What happened to one request of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerRequest {
+    /// The trace's id of the request.
+    pub request_id: u64,
+    /// Tokens that were a prefix hit.
+    pub hit_tokens: u32,
+    /// Seconds of prefill saved.
+    pub recovered_seconds: f64,
+    /// Seconds of prefill left.
+    pub ttft_seconds: f64,
+}
+
+/// Runs `plan` on `scene`. `each` hears of every measured request, `progress` of every request.
+pub(crate) fn run(
+    scene: &Scene<'_>,
+    plan: &Plan,
+    mut each: impl FnMut(PerRequest),
+    mut progress: impl FnMut(),
+) -> RunRecord {
+    let Scene {
+        workload, baseline, ..
+    } = *scene;
+    let shape = Shape {
+        capacity_bytes: plan.capacity_bytes,
+        block_bytes: scene.block_bytes,
+        block_tokens: workload.block_tokens(),
+        evict_unit: plan.evict_unit,
+    };
+    let mut cache = Cache::new(
+        shape,
+        workload.arena(),
+        workload.distinct_blocks(),
+        scene.cost,
+    );
+    let mut policy = policies::build(&plan.eviction, &plan.admission, &setup(shape, plan.seed));
+    let mut sums = Sums::default();
+    let clock = plan.timings.then(Instant::now);
+    for (index, request) in workload.requests().iter().enumerate() {
+        let outcome = cache.serve(index as u32, request, workload.hints(index), &mut policy);
+        progress();
+        if index < baseline.warmup_requests {
+            continue;
+        }
+        let cold = baseline.cold[index];
+        sums.add(&outcome, cold);
+        each(PerRequest {
+            request_id: request.request_id,
+            hit_tokens: outcome.hit_blocks * shape.block_tokens,
+            recovered_seconds: recovered(cold, outcome.prefill).seconds,
+            ttft_seconds: outcome.prefill.seconds,
+        });
+    }
+    let timings = clock.map(|clock| timings(clock.elapsed().as_secs_f64(), workload));
+    let mut record = record(scene, plan, shape, &mut sums);
+    record.policy_faults = cache.fault_count();
+    record.first_fault = cache
+        .first_fault()
+        .map(|(index, fault)| format!("request {index}: {fault}"));
+    record.timings = timings;
+    record
+}
+
+fn setup(shape: Shape, seed: u64) -> Setup {
+    Setup {
+        capacity_blocks: shape.capacity_blocks(),
+        capacity_bytes: shape.capacity_bytes,
+        block_bytes: shape.block_bytes,
+        block_tokens: shape.block_tokens,
+        seed,
+    }
+}
+
+fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunRecord {
+    let Baseline {
+        cold_total,
+        ceiling_recovered,
+        prompt_tokens,
+        prompt_blocks,
+        ..
+    } = *scene.baseline;
+    let hit_tokens = sums.hit_blocks * u64::from(shape.block_tokens);
+    RunRecord {
+        trace: scene.trace.to_owned(),
+        policy: plan.eviction.text.clone(),
+        admission: plan.admission.text.clone(),
+        cost: scene.cost.name().to_owned(),
+        model: scene.model.to_owned(),
+        gpu: scene.gpu.to_owned(),
+        evict_unit: plan.evict_unit.name(),
+        seed: plan.seed,
+        capacity_bytes: shape.capacity_bytes,
+        capacity_blocks: shape.capacity_blocks(),
+        warmup_requests: scene.baseline.warmup_requests,
+        requests: scene.workload.requests().len() - scene.baseline.warmup_requests,
+        prompt_tokens,
+        prompt_blocks,
+        hit_tokens,
+        hit_blocks: sums.hit_blocks,
+        token_hit_rate: ratio(hit_tokens as f64, prompt_tokens as f64),
+        block_hit_rate: ratio(sums.hit_blocks as f64, prompt_blocks as f64),
+        prefill_seconds_cold: cold_total.seconds,
+        prefill_seconds_recovered: sums.recovered.seconds,
+        prefill_recovered: ratio(sums.recovered.seconds, cold_total.seconds),
+        flops_recovered: sums.recovered.flops,
+        ceiling: Ceiling {
+            hit_tokens: scene.baseline.ceiling_hit_tokens,
+            token_hit_rate: ratio(
+                scene.baseline.ceiling_hit_tokens as f64,
+                prompt_tokens as f64,
+            ),
+            prefill_seconds_recovered: ceiling_recovered.seconds,
+            prefill_recovered: ratio(ceiling_recovered.seconds, cold_total.seconds),
+        },
+        capture: None,
+        gap_closed: None,
+        ttft_seconds: sums.ttft(),
+        admitted_blocks: sums.admitted_blocks,
+        refused_blocks: sums.refused_blocks,
+        evicted_blocks: sums.evicted_blocks,
+        churn: ratio(sums.evicted_blocks as f64, sums.admitted_blocks as f64),
+        rewanted_blocks: sums.rewanted_blocks,
+        rounding_lost_tokens: scene.baseline.rounding_lost_tokens,
+        policy_faults: 0,
+        first_fault: None,
+        timings: None,
+    }
+}
+
+fn timings(replay_seconds: f64, workload: &Workload) -> Timings {
+    Timings {
+        replay_seconds,
+        request_ns: replay_seconds * 1e9 / workload.requests().len() as f64,
+        touches_per_second: workload.arena().len() as f64 / replay_seconds,
+    }
+}

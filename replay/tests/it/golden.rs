@@ -1,0 +1,190 @@
+//! The golden cases of an independent implementation: LRU, FIFO and whole leaves, hit by hit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::{Golden, golden_cases};
+use cache::{Cache, EvictUnit, Shape};
+use policies::Setup;
+use policy_api::BlockId;
+use roofline::{CostModel, Gpu, Model};
+use serde_json::Value;
+
+/// Golden name, our policy, our unit of eviction.
+const POLICIES: [(&str, &str, EvictUnit); 4] = [
+    ("lru", "lru", EvictUnit::Block),
+    ("fifo", "fifo", EvictUnit::Block),
+    ("radix_node_lru", "lru", EvictUnit::Leaf),
+    ("radix_node_lru_sglang", "lru", EvictUnit::LeafSglang),
+];
+
+fn cost(name: &str) -> Box<dyn CostModel> {
+    roofline::cost_model(
+        name,
+        &Model::named("course-7b").unwrap(),
+        &Gpu::named("course-h100").unwrap(),
+    )
+    .unwrap()
+}
+
+struct Served {
+    hit_blocks: Vec<u32>,
+    recovered_seconds: f64,
+    resident: BTreeSet<BlockId>,
+}
+
+fn serve(
+    golden: &Golden,
+    capacity_blocks: u64,
+    policy: &str,
+    evict_unit: EvictUnit,
+    cost: &dyn CostModel,
+) -> Served {
+    let workload = &golden.workload;
+    let shape = Shape {
+        capacity_bytes: capacity_blocks,
+        block_bytes: 1,
+        block_tokens: workload.block_tokens(),
+        evict_unit,
+    };
+    let setup = Setup {
+        capacity_blocks,
+        capacity_bytes: capacity_blocks,
+        block_bytes: 1,
+        block_tokens: workload.block_tokens(),
+        seed: 0,
+    };
+    let mut policy = policies::build(
+        &policies::eviction(policy).unwrap(),
+        &policies::admission("all").unwrap(),
+        &setup,
+    );
+    let mut cache = Cache::new(shape, workload.arena(), workload.distinct_blocks(), cost);
+    let mut served = Served {
+        hit_blocks: Vec::new(),
+        recovered_seconds: 0.0,
+        resident: BTreeSet::new(),
+    };
+    for (index, request) in workload.requests().iter().enumerate() {
+        let outcome = cache.serve(index as u32, request, None, &mut policy);
+        served.hit_blocks.push(outcome.hit_blocks);
+        served.recovered_seconds +=
+            cost.prefill(u64::from(request.prompt_tokens), 0).seconds - outcome.prefill.seconds;
+    }
+    assert_eq!(cache.fault_count(), 0);
+    served.resident = cache.resident_blocks().into_iter().collect();
+    served
+}
+
+/// Blocks by their first appearance, as the golden files name them.
+fn first_appearances(golden: &Golden) -> BTreeMap<(u64, u64), BlockId> {
+    let mut names = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (index, request) in golden.workload.requests().iter().enumerate() {
+        for (position, &block) in golden.workload.path(request).iter().enumerate() {
+            if seen.insert(block) {
+                names.insert((index as u64, position as u64), block);
+            }
+        }
+    }
+    names
+}
+
+fn check(
+    golden: &Golden,
+    capacity: u64,
+    name: &str,
+    expected: &Value,
+    policy: &str,
+    unit: EvictUnit,
+) {
+    let case = format!("{} at {capacity}: {name}", golden.name);
+    let course = serve(golden, capacity, policy, unit, cost("course").as_ref());
+    assert_eq!(
+        serde_json::json!(course.hit_blocks),
+        expected["hit_pages"],
+        "{case}"
+    );
+    let tokens: u64 = course
+        .hit_blocks
+        .iter()
+        .map(|b| u64::from(b * golden.workload.block_tokens()))
+        .sum();
+    assert_eq!(Some(tokens), expected["hit_tokens"].as_u64(), "{case}");
+    let causal = serve(golden, capacity, policy, unit, cost("causal").as_ref());
+    for (field, seconds) in [
+        ("saved_seed_s", course.recovered_seconds),
+        ("saved_causal_s", causal.recovered_seconds),
+    ] {
+        let wanted = expected[field].as_f64().unwrap();
+        assert!(
+            (seconds - wanted).abs() <= 1e-9 * wanted.abs().max(1e-12),
+            "{case}: {seconds} {wanted}"
+        );
+    }
+    if let Some(resident) = expected["final_resident"].as_array() {
+        let names = first_appearances(golden);
+        let wanted: BTreeSet<BlockId> = resident
+            .iter()
+            .map(|at| names[&(at[0].as_u64().unwrap(), at[1].as_u64().unwrap())])
+            .collect();
+        assert_eq!(course.resident, wanted, "{case}");
+    }
+}
+
+#[test]
+fn every_golden_case_comes_out() {
+    let Some(cases) = golden_cases() else { return };
+    let mut checked = 0;
+    for golden in &cases {
+        for (capacity, policies) in golden.expected.as_object().unwrap() {
+            for (name, policy, unit) in POLICIES {
+                if let Some(expected) = policies.get(name) {
+                    check(
+                        golden,
+                        capacity.parse().unwrap(),
+                        name,
+                        expected,
+                        policy,
+                        unit,
+                    );
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "only {checked} golden results were found");
+}
+
+#[test]
+fn path_lengths_are_those_of_the_golden_cases() {
+    let Some(cases) = golden_cases() else { return };
+    for golden in &cases {
+        let requests = golden.workload.requests();
+        let lengths = |blocks: &dyn Fn(&trace::Request) -> u32| {
+            serde_json::json!(requests.iter().map(blocks).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            lengths(&|r| r.path_blocks),
+            golden.facts["path_pages"],
+            "{}",
+            golden.name
+        );
+        assert_eq!(
+            lengths(&|r| r.prompt_blocks),
+            golden.facts["prompt_pages"],
+            "{}",
+            golden.name
+        );
+        let block_tokens = golden.workload.block_tokens();
+        assert_eq!(
+            lengths(&|r| r.usable_blocks(block_tokens)),
+            golden.facts["usable_pages"],
+            "{}",
+            golden.name
+        );
+        assert_eq!(
+            Some(u64::from(golden.workload.distinct_blocks())),
+            golden.facts["pages"].as_u64()
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! Replay on small cases with known answers.
+
+mod golden;
+mod support;

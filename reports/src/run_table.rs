@@ -1,0 +1,134 @@
+//! The table that `replay` prints.
+
+use comfy_table::{CellAlignment, Table, presets};
+use replay::{Report, RunRecord, TraceRecord};
+
+use crate::numbers::{bytes, grouped, percent};
+
+/// One block a trace: what was replayed, then a row a run. At most 100 columns wide with names of usual length.
+pub fn run_table(report: &Report) -> String {
+    let mut text = String::new();
+    for trace in &report.traces {
+        let runs: Vec<_> = report
+            .runs
+            .iter()
+            .filter(|run| run.trace == trace.path)
+            .collect();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&head(trace, &runs));
+        text.push_str(&table(&runs));
+        text.push_str(&notes(&runs));
+    }
+    text
+}
+
+fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
+    let mut text = format!(
+        "{}: {} requests, {} prompt tokens\n{} block touches, {} distinct blocks of {} tokens\n",
+        trace.path,
+        grouped(trace.requests as u64),
+        grouped(trace.prompt_tokens),
+        grouped(trace.blocks),
+        grouped(u64::from(trace.distinct_blocks)),
+        trace.block_tokens,
+    );
+    if let Some(run) = runs.first() {
+        text.push_str(&format!(
+            "prefill of {} on {}, cost model {}",
+            run.model, run.gpu, run.cost
+        ));
+        text.push_str(&format!(
+            ": {:.2} s without a cache\n",
+            run.prefill_seconds_cold
+        ));
+        if run.warmup_requests > 0 {
+            text.push_str(&format!(
+                "the first {} requests only warm the cache\n",
+                run.warmup_requests
+            ));
+        }
+        let ceiling = &run.ceiling;
+        text.push_str(&format!(
+            "unlimited cache: {} of tokens hit, {} of prefill recovered ({:.2} s)\n",
+            percent(ceiling.token_hit_rate),
+            percent(ceiling.prefill_recovered),
+            ceiling.prefill_seconds_recovered,
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn table(runs: &[&RunRecord]) -> String {
+    let oracle = runs.iter().any(|run| run.capture.is_some());
+    let mut header = vec![
+        "policy",
+        "admission",
+        "capacity",
+        "blocks",
+        "tokens hit",
+        "recovered",
+        "saved s",
+        "TTFT p99 s",
+    ];
+    if oracle {
+        header.extend(["capture", "gap closed"]);
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header);
+    for run in runs {
+        let mut row = vec![
+            run.policy.clone(),
+            run.admission.clone(),
+            bytes(run.capacity_bytes),
+            grouped(run.capacity_blocks),
+            percent(run.token_hit_rate),
+            percent(run.prefill_recovered),
+            format!("{:.2}", run.prefill_seconds_recovered),
+            run.ttft_seconds
+                .p99
+                .map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3}")),
+        ];
+        if oracle {
+            row.extend([percent(run.capture), percent(run.gap_closed.flatten())]);
+        }
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+fn notes(runs: &[&RunRecord]) -> String {
+    let faulty = runs.iter().filter(|run| run.policy_faults > 0);
+    let mut text: String = faulty
+        .map(|run| {
+            let first = run.first_fault.as_deref().unwrap_or("none recorded");
+            format!(
+                "\n{} answered wrong {} times; first: {first}",
+                run.policy,
+                grouped(run.policy_faults)
+            )
+        })
+        .collect();
+    if let Some(timings) = runs.iter().find_map(|run| run.timings.as_ref()) {
+        let rate = timings.touches_per_second / 1e6;
+        text.push_str(&format!(
+            "\nfirst run: {:.3} s, {rate:.1} M block touches/s",
+            timings.replay_seconds
+        ));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}

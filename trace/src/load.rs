@@ -1,0 +1,277 @@
+//! A trace file into its loaded form.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashSet;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::error::{Fault, TraceError};
+use crate::reader::TraceReader;
+use crate::row::{Body, Row, prompt_blocks};
+use crate::schema::{Content, KIND, REQUEST_ID, TOOL};
+use crate::token_paths::{SharedTokens, TokenPaths};
+use crate::workload::{BuildError, Workload, WorkloadBuilder};
+use policy_api::{Hints, Request};
+
+/// Block size of token traces where the caller does not say.
+pub const DEFAULT_BLOCK_TOKENS: u32 = 16;
+
+/// How to load a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadOptions {
+    /// Tokens of a block: for a token trace 16 if `None`; for a block trace the trace's own, and an error if another
+    /// is asked for.
+    pub block_tokens: Option<u32>,
+    /// Compare tokens wherever block ids are equal, so that a hash collision is an error. Slower; for tests.
+    pub detect_collisions: bool,
+}
+
+/// A loaded trace and what identifies its file.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The requests and their paths.
+    pub workload: Workload,
+    /// Whether the file holds tokens or blocks.
+    pub content: Content,
+    /// The file.
+    pub path: PathBuf,
+    /// xxh3 (64 bit) of the file's bytes.
+    pub xxh3: u64,
+}
+
+/// Loads a trace file.
+///
+/// # Errors
+/// Where the file cannot be read or breaks a rule of the schema; the error names file, row and column.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, TraceError> {
+    let mut reader = TraceReader::open(path, options.block_tokens)?;
+    let meta = reader.meta().clone();
+    let workload = match meta.content {
+        Content::Blocks { block_tokens } => load_blocks(path, &mut reader, block_tokens)?,
+        Content::Tokens => load_tokens(path, &mut reader, options)?,
+    };
+    Ok(Loaded {
+        workload: workload.finish(meta.provenance),
+        content: meta.content,
+        path: path.to_owned(),
+        xxh3: hash_file(path).map_err(|source| TraceError::io(path, source))?,
+    })
+}
+
+fn load_blocks(
+    path: &Path,
+    reader: &mut TraceReader,
+    block_tokens: u32,
+) -> Result<WorkloadBuilder, TraceError> {
+    let mut loader = Loader::new(path, block_tokens, reader.total_elements());
+    let mut ids = Vec::new();
+    while let Some(row) = reader.next_row()? {
+        let Body::Blocks { prompt, output } = &row.body else {
+            continue;
+        };
+        match output.as_deref() {
+            None | Some([]) => loader.push(&row, prompt)?,
+            Some(output) => {
+                ids.clear();
+                ids.extend_from_slice(prompt);
+                ids.extend_from_slice(output);
+                loader.push(&row, &ids)?;
+            }
+        }
+    }
+    Ok(loader.builder)
+}
+
+fn load_tokens(
+    path: &Path,
+    reader: &mut TraceReader,
+    options: &LoadOptions,
+) -> Result<WorkloadBuilder, TraceError> {
+    let block_tokens = options.block_tokens.unwrap_or(DEFAULT_BLOCK_TOKENS);
+    if block_tokens == 0 {
+        return Err(TraceError::BlockTokens {
+            path: path.to_owned(),
+            asked: 0,
+            expected: "at least 1".to_owned(),
+        });
+    }
+    let blocks = reader.total_elements() / u64::from(block_tokens);
+    let mut loader = Loader::new(path, block_tokens, blocks);
+    let mut paths = TokenPaths::new(block_tokens);
+    let mut shared = SharedTokens::new(block_tokens);
+    while let Some(row) = reader.next_row()? {
+        let Body::Tokens { prompt, output } = &row.body else {
+            continue;
+        };
+        paths.set(prompt, output.as_deref());
+        loader.push(&row, paths.ids()).map_err(as_collision)?;
+        loader.compare_tokens(&row, &paths, &mut shared, options.detect_collisions)?;
+    }
+    Ok(loader.builder)
+}
+
+/// Feeds rows to a builder, and words what goes wrong.
+struct Loader<'a> {
+    path: &'a Path,
+    row: u64,
+    builder: WorkloadBuilder,
+    largest_request_id: Option<u64>,
+    request_ids: Option<FxHashSet<u64>>,
+}
+
+impl<'a> Loader<'a> {
+    fn new(path: &'a Path, block_tokens: u32, blocks: u64) -> Self {
+        Self {
+            path,
+            row: 0,
+            builder: WorkloadBuilder::with_capacity(block_tokens, blocks),
+            largest_request_id: None,
+            request_ids: None,
+        }
+    }
+
+    fn push(&mut self, row: &Row<'_>, ids: &[u64]) -> Result<(), TraceError> {
+        let fault = |fault| TraceError::value(self.path, self.row, fault);
+        let request = request(&mut self.builder, row).map_err(fault)?;
+        self.check_unique(row.request_id)?;
+        let at = self.row;
+        self.builder
+            .push(request, ids)
+            .map_err(|source| TraceError::Path {
+                path: self.path.to_owned(),
+                row: at,
+                source,
+            })?;
+        if row.hints != Hints::default() {
+            self.builder.hint(row.hints);
+        }
+        self.row += 1;
+        Ok(())
+    }
+
+    /// Request ids mostly grow; only where one does not are all of them remembered.
+    fn check_unique(&mut self, id: u64) -> Result<(), TraceError> {
+        if self.request_ids.is_none() {
+            if self.largest_request_id.is_none_or(|largest| largest < id) {
+                self.largest_request_id = Some(id);
+                return Ok(());
+            }
+            self.request_ids = Some(
+                self.builder
+                    .requests()
+                    .iter()
+                    .map(|request| request.request_id)
+                    .collect(),
+            );
+        }
+        let fresh = self.request_ids.get_or_insert_default().insert(id);
+        match fresh {
+            true => Ok(()),
+            false => Err(TraceError::value(
+                self.path,
+                self.row,
+                Fault::new(
+                    REQUEST_ID.name,
+                    format!("{id}, which an earlier row has"),
+                    "an id of its own",
+                ),
+            )),
+        }
+    }
+
+    /// Records what the request pushed last lost to rounding: its longest common token prefix with an earlier path,
+    /// without the last prompt token, minus the whole blocks in it.
+    fn compare_tokens(
+        &mut self,
+        row: &Row<'_>,
+        paths: &TokenPaths,
+        shared: &mut SharedTokens,
+        detect_collisions: bool,
+    ) -> Result<(), TraceError> {
+        let Some((request, path)) = self.builder.last() else {
+            return Ok(());
+        };
+        let seen = request.seen_blocks as usize;
+        if detect_collisions && let Some(position) = shared.collision(paths.tokens(), path, seen) {
+            return Err(TraceError::Collision {
+                path: self.path.to_owned(),
+                row: self.row - 1,
+                position,
+            });
+        }
+        let common = shared.add(paths.tokens(), path, seen);
+        let common = u32::try_from(common).unwrap_or(u32::MAX);
+        let usable = common.min(row.prompt_tokens.saturating_sub(1));
+        let lost = usable % self.builder.block_tokens();
+        self.builder.rounding_lost(lost);
+        Ok(())
+    }
+}
+
+/// Chained hashes follow two parents only by collision.
+fn as_collision(error: TraceError) -> TraceError {
+    match error {
+        TraceError::Path {
+            path,
+            row,
+            source: BuildError::TwoParents { position, .. },
+        } => TraceError::Collision {
+            path,
+            row,
+            position,
+        },
+        other => other,
+    }
+}
+
+/// The facts of a row.
+fn request(builder: &mut WorkloadBuilder, row: &Row<'_>) -> Result<Request, Fault> {
+    let many = |column, name: &str| {
+        Fault::new(
+            column,
+            format!("`{name}`, one more name"),
+            format!("at most {} different names", u16::MAX),
+        )
+    };
+    let kind = builder
+        .try_kind(&row.kind)
+        .ok_or_else(|| many(KIND.name, &row.kind))?;
+    let tool = match row.tool.as_deref() {
+        Some(name) => Some(
+            builder
+                .try_tool(name)
+                .ok_or_else(|| many(TOOL.name, name))?,
+        ),
+        None => None,
+    };
+    Ok(Request {
+        request_id: row.request_id,
+        arrival_us: row.arrival_us,
+        session_id: row.session_id,
+        parent_request: row.parent_request,
+        step: row.step,
+        kind,
+        tool,
+        tenant: row.tenant,
+        prompt_tokens: row.prompt_tokens,
+        output_tokens: row.output_tokens,
+        path_start: 0,
+        path_blocks: 0,
+        prompt_blocks: prompt_blocks(row.prompt_tokens, builder.block_tokens()),
+        seen_blocks: 0,
+    })
+}
+
+fn hash_file(path: &Path) -> std::io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut hasher = Xxh3Default::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.digest()),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Parquet in, checked rows out: streaming, in bounded memory.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use arrow::datatypes::Schema;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::ParquetMetaData;
+
+use crate::decode::Columns;
+use crate::error::TraceError;
+use crate::row::{Row, RowChecker};
+use crate::schema::{
+    self, Content, KEY_BLOCK_TOKENS, KEY_CONTENT, KEY_SCHEMA, Meta, PROMPT, PROMPT_BLOCKS,
+    SCHEMA_VERSION,
+};
+use crate::workload::Provenance;
+
+/// List elements to decode at a time, about: what bounds the memory.
+const BATCH_ELEMENTS: u64 = 1 << 20;
+const BATCH_ROWS: u64 = 1 << 12;
+
+/// Reads a trace file row by row and checks every row.
+pub struct TraceReader {
+    path: PathBuf,
+    meta: Meta,
+    total_rows: u64,
+    total_elements: u64,
+    checker: RowChecker,
+    batches: ParquetRecordBatchReader,
+    batch: Option<Columns>,
+    at: usize,
+    rows: u64,
+}
+
+impl TraceReader {
+    /// Opens a trace. `block_tokens` serves a block trace whose metadata does not state its block size, and must
+    /// equal it where it does.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, is not Parquet, or lacks a column or has one of a wrong type.
+    pub fn open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
+        let file = open_parquet(path)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+        let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
+        check_columns(path, builder.schema(), meta.content)?;
+        let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
+        let wanted = schema::columns(meta.content);
+        let roots = (0..builder.schema().fields().len())
+            .filter(|&root| {
+                let name = builder.schema().field(root).name();
+                wanted.iter().any(|column| column.name == name)
+            })
+            .collect::<Vec<_>>();
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let batches = builder
+            .with_projection(mask)
+            .with_batch_size(batch_rows)
+            .build()
+            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+        Ok(Self {
+            path: path.to_owned(),
+            checker: RowChecker::new(meta.content),
+            meta,
+            total_rows,
+            total_elements,
+            batches,
+            batch: None,
+            at: 0,
+            rows: 0,
+        })
+    }
+
+    /// What the file's metadata says.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Rows of the file.
+    pub fn total_rows(&self) -> u64 {
+        self.total_rows
+    }
+
+    /// Tokens or block ids of the file's two list columns, as the file's footer counts them.
+    pub fn total_elements(&self) -> u64 {
+        self.total_elements
+    }
+
+    /// The next row, `None` after the last.
+    ///
+    /// # Errors
+    /// Where the file is damaged or the row breaks a rule of the schema.
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, TraceError> {
+        while self
+            .batch
+            .as_ref()
+            .is_none_or(|batch| self.at == batch.rows())
+        {
+            if !self.next_batch()? {
+                return Ok(None);
+            }
+        }
+        let Some(batch) = &self.batch else {
+            return Ok(None);
+        };
+        let row = batch.row(self.at);
+        self.checker
+            .check(&row)
+            .map_err(|fault| TraceError::value(&self.path, self.rows, fault))?;
+        self.at += 1;
+        self.rows += 1;
+        Ok(Some(row))
+    }
+
+    fn next_batch(&mut self) -> Result<bool, TraceError> {
+        let Some(batch) = self.batches.next() else {
+            return Ok(false);
+        };
+        let batch = batch.map_err(|fault| {
+            TraceError::not_parquet(&self.path, format!("after row {}: {fault}", self.rows))
+        })?;
+        let columns = Columns::decode(&batch, self.meta.content)
+            .map_err(|(row, fault)| TraceError::value(&self.path, self.rows + row as u64, fault))?;
+        self.batch = Some(columns);
+        self.at = 0;
+        Ok(true)
+    }
+}
+
+/// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
+fn open_parquet(path: &Path) -> Result<File, TraceError> {
+    const MAGIC: [u8; 4] = *b"PAR1";
+    let io = |source| TraceError::io(path, source);
+    let mut file = File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    if length == 0 {
+        return Err(TraceError::not_parquet(path, "the file is empty"));
+    }
+    let mut ends = [[0; 4]; 2];
+    if length >= 12 {
+        file.read_exact(&mut ends[0]).map_err(io)?;
+        file.seek(SeekFrom::End(-4)).map_err(io)?;
+        file.read_exact(&mut ends[1]).map_err(io)?;
+        file.rewind().map_err(io)?;
+    }
+    match ends {
+        [MAGIC, MAGIC] => Ok(file),
+        [MAGIC, _] => Err(TraceError::not_parquet(
+            path,
+            "the file is cut short (its footer is missing)",
+        )),
+        _ => Err(TraceError::not_parquet(
+            path,
+            "it does not begin with PAR1; other formats need an import first",
+        )),
+    }
+}
+
+fn read_meta(
+    path: &Path,
+    parquet: &ParquetMetaData,
+    columns: &Schema,
+    asked_block_tokens: Option<u32>,
+) -> Result<Meta, TraceError> {
+    let value = |key: &str| {
+        let pairs = parquet.file_metadata().key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.clone()
+    };
+    let fault = |key, found, expected: &str| TraceError::Metadata {
+        path: path.to_owned(),
+        key,
+        found,
+        expected: expected.to_owned(),
+    };
+    if let Some(version) = value(KEY_SCHEMA).filter(|version| version != SCHEMA_VERSION) {
+        return Err(fault(KEY_SCHEMA, format!("`{version}`"), "`1`"));
+    }
+    let has = |name| columns.field_with_name(name).is_ok();
+    let blocks = match value(KEY_CONTENT).as_deref() {
+        Some("tokens") => false,
+        Some("blocks") => true,
+        Some(other) => {
+            return Err(fault(
+                KEY_CONTENT,
+                format!("`{other}`"),
+                "`tokens` or `blocks`",
+            ));
+        }
+        None => match (has(PROMPT.name), has(PROMPT_BLOCKS.name)) {
+            (true, true) => {
+                let expected = "`tokens` or `blocks`, as there are columns for both";
+                return Err(fault(KEY_CONTENT, "absent".to_owned(), expected));
+            }
+            (false, false) => {
+                return Err(TraceError::MissingColumn {
+                    path: path.to_owned(),
+                    column: format!("{}` or `{}", PROMPT.name, PROMPT_BLOCKS.name),
+                    expected: "list<u32> of tokens or list<u64> of block ids",
+                });
+            }
+            (tokens, _) => !tokens,
+        },
+    };
+    let content = match blocks {
+        true => Content::Blocks {
+            block_tokens: block_tokens(path, value(KEY_BLOCK_TOKENS), asked_block_tokens)?,
+        },
+        false => Content::Tokens,
+    };
+    Ok(Meta {
+        content,
+        provenance: Provenance {
+            name: value("trace.name"),
+            source: value("trace.source"),
+            license: value("trace.license"),
+            generator: value("trace.generator"),
+            seed: value("trace.seed"),
+        },
+    })
+}
+
+/// The block size of a block trace: what the metadata states, else what the caller says.
+fn block_tokens(
+    path: &Path,
+    stated: Option<String>,
+    asked: Option<u32>,
+) -> Result<u32, TraceError> {
+    let fault = |found: String, expected: &str| TraceError::Metadata {
+        path: path.to_owned(),
+        key: KEY_BLOCK_TOKENS,
+        found,
+        expected: expected.to_owned(),
+    };
+    let wrong = |asked, expected: String| TraceError::BlockTokens {
+        path: path.to_owned(),
+        asked,
+        expected,
+    };
+    let stated = stated
+        .map(|text| match text.parse::<u32>() {
+            Ok(tokens) if tokens > 0 => Ok(tokens),
+            _ => Err(fault(
+                format!("`{text}`"),
+                "the tokens of a block, at least 1",
+            )),
+        })
+        .transpose()?;
+    match (stated, asked) {
+        (Some(stated), Some(asked)) if stated != asked => Err(wrong(
+            asked,
+            format!("{stated}, the size of this block trace's blocks"),
+        )),
+        (Some(stated), _) => Ok(stated),
+        (None, Some(0)) => Err(wrong(0, "at least 1".to_owned())),
+        (None, Some(asked)) => Ok(asked),
+        (None, None) => Err(fault(
+            "absent".to_owned(),
+            "the tokens of a block, as this is a trace of block ids; give a block size when loading",
+        )),
+    }
+}
+
+fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), TraceError> {
+    for column in schema::columns(content) {
+        let expected = column.kind.expected();
+        match found.field_with_name(column.name) {
+            Ok(field) if !column.kind.accepts(field.data_type()) => {
+                return Err(TraceError::ColumnType {
+                    path: path.to_owned(),
+                    column: column.name,
+                    found: field.data_type().to_string(),
+                    expected,
+                });
+            }
+            Err(_) if column.required => {
+                return Err(TraceError::MissingColumn {
+                    path: path.to_owned(),
+                    column: column.name.to_owned(),
+                    expected,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Rows, list elements, and how many rows to decode at a time so that a batch holds about [`BATCH_ELEMENTS`].
+fn sizes(parquet: &ParquetMetaData, content: Content) -> (u64, u64, usize) {
+    let lists = content.body().map(|column| column.name);
+    let (mut rows, mut elements, mut batch_rows) = (0, 0, BATCH_ROWS);
+    for group in parquet.row_groups() {
+        let group_rows = u64::try_from(group.num_rows()).unwrap_or(0);
+        let group_elements = group
+            .columns()
+            .iter()
+            .filter(|chunk| {
+                chunk
+                    .column_path()
+                    .parts()
+                    .first()
+                    .is_some_and(|root| lists.contains(&root.as_str()))
+            })
+            .map(|chunk| u64::try_from(chunk.num_values()).unwrap_or(0))
+            .sum::<u64>();
+        let mean = group_elements / group_rows.max(1) + 1;
+        batch_rows = batch_rows.min((BATCH_ELEMENTS / mean).max(1));
+        rows += group_rows;
+        elements += group_elements;
+    }
+    (rows, elements, usize::try_from(batch_rows).unwrap_or(1))
+}

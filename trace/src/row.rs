@@ -1,0 +1,209 @@
+//! One row of a trace file, and the rules that every row keeps.
+
+use std::borrow::Cow;
+
+use crate::error::Fault;
+use crate::schema::{
+    ARRIVAL_US, Content, OUTPUT, OUTPUT_BLOCKS, OUTPUT_TOKENS, PROMPT, PROMPT_BLOCKS, PROMPT_TOKENS,
+};
+use policy_api::Hints;
+
+/// One request as it stands in the file; borrowed where a reader hands it out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The request's id.
+    pub request_id: u64,
+    /// Arrival in microseconds on the trace's clock, 0 or later, never before the row above.
+    pub arrival_us: i64,
+    /// The session the request belongs to.
+    pub session_id: u64,
+    /// Position within the session.
+    pub step: u32,
+    /// The request whose end made this one possible.
+    pub parent_request: Option<u64>,
+    /// What sort of request it is; empty for "not said".
+    pub kind: Cow<'a, str>,
+    /// Tenant.
+    pub tenant: u32,
+    /// The tool that this request's output calls.
+    pub tool: Option<Cow<'a, str>>,
+    /// Tokens of the prompt (`S`).
+    pub prompt_tokens: u32,
+    /// Tokens of the output (`O`).
+    pub output_tokens: u32,
+    /// What prompt and output consist of.
+    pub body: Body<'a>,
+    /// Declared hints.
+    pub hints: Hints,
+}
+
+/// What prompt and output consist of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// Token ids.
+    Tokens {
+        /// The prompt, `prompt_tokens` ids.
+        prompt: Cow<'a, [u32]>,
+        /// The output, `output_tokens` ids; `None` where unknown.
+        output: Option<Cow<'a, [u32]>>,
+    },
+    /// Ids of full blocks.
+    Blocks {
+        /// The prompt's `n` full blocks.
+        prompt: Cow<'a, [u64]>,
+        /// The `m - n` blocks of the path after them; `None` where unknown.
+        output: Option<Cow<'a, [u64]>>,
+    },
+}
+
+impl Default for Body<'_> {
+    fn default() -> Self {
+        Self::Blocks {
+            prompt: Cow::default(),
+            output: None,
+        }
+    }
+}
+
+impl Row<'_> {
+    /// The same row with everything owned.
+    pub fn into_owned(self) -> Row<'static> {
+        Row {
+            kind: Cow::Owned(self.kind.into_owned()),
+            tool: self.tool.map(|tool| Cow::Owned(tool.into_owned())),
+            body: self.body.into_owned(),
+            ..self
+        }
+    }
+}
+
+impl Body<'_> {
+    /// The same body with everything owned.
+    pub fn into_owned(self) -> Body<'static> {
+        match self {
+            Self::Tokens { prompt, output } => Body::Tokens {
+                prompt: Cow::Owned(prompt.into_owned()),
+                output: output.map(|output| Cow::Owned(output.into_owned())),
+            },
+            Self::Blocks { prompt, output } => Body::Blocks {
+                prompt: Cow::Owned(prompt.into_owned()),
+                output: output.map(|output| Cow::Owned(output.into_owned())),
+            },
+        }
+    }
+}
+
+/// Full blocks of a prompt of `prompt_tokens` tokens (`n`).
+pub fn prompt_blocks(prompt_tokens: u32, block_tokens: u32) -> u32 {
+    prompt_tokens / block_tokens
+}
+
+/// Blocks of a path once its request is done and its output known (`m`): the last sampled token is never fed back, so
+/// it has no KV.
+pub fn path_blocks(prompt_tokens: u32, output_tokens: u32, block_tokens: u32) -> u64 {
+    let kept = u64::from(prompt_tokens) + u64::from(output_tokens.max(1)) - 1;
+    kept / u64::from(block_tokens)
+}
+
+/// Checks rows in the order of the file; reader and writer keep the same rules.
+#[derive(Debug)]
+pub(crate) struct RowChecker {
+    content: Content,
+    last_arrival_us: i64,
+}
+
+impl RowChecker {
+    pub(crate) fn new(content: Content) -> Self {
+        Self {
+            content,
+            last_arrival_us: 0,
+        }
+    }
+
+    pub(crate) fn check(&mut self, row: &Row<'_>) -> Result<(), Fault> {
+        self.check_arrival(row.arrival_us)?;
+        let total = u64::from(row.prompt_tokens) + u64::from(row.output_tokens);
+        if total > u64::from(u32::MAX) {
+            return Err(Fault::new(
+                OUTPUT_TOKENS.name,
+                format!("prompt and output have {total} tokens together"),
+                format!("at most {}", u32::MAX),
+            ));
+        }
+        match (self.content, &row.body) {
+            (Content::Tokens, Body::Tokens { prompt, output }) => check_tokens(
+                row,
+                prompt.len(),
+                output.as_ref().map(|output| output.len()),
+            ),
+            (Content::Blocks { block_tokens }, Body::Blocks { prompt, output }) => {
+                let output = output.as_ref().map(|output| output.len());
+                check_blocks(row, block_tokens, prompt.len(), output)
+            }
+            (content, _) => Err(Fault::new(
+                content.body()[0].name,
+                "a row of the other content",
+                format!("a trace of {}", content.name()),
+            )),
+        }
+    }
+
+    fn check_arrival(&mut self, arrival_us: i64) -> Result<(), Fault> {
+        let fault = |expected| Fault::new(ARRIVAL_US.name, arrival_us.to_string(), expected);
+        if arrival_us < 0 {
+            return Err(fault("microseconds from 0 on".to_owned()));
+        }
+        if arrival_us < self.last_arrival_us {
+            let before = self.last_arrival_us;
+            return Err(fault(format!(
+                "rows sorted by arrival (the row before has {before})"
+            )));
+        }
+        self.last_arrival_us = arrival_us;
+        Ok(())
+    }
+}
+
+fn check_tokens(row: &Row<'_>, prompt: usize, output: Option<usize>) -> Result<(), Fault> {
+    let count = |column, found: usize, expected: u32, of: &str| {
+        if found == expected as usize {
+            return Ok(());
+        }
+        let found = format!("{found} tokens");
+        Err(Fault::new(column, found, format!("{expected} ({of})")))
+    };
+    count(PROMPT.name, prompt, row.prompt_tokens, PROMPT_TOKENS.name)?;
+    match output {
+        Some(output) => count(OUTPUT.name, output, row.output_tokens, OUTPUT_TOKENS.name),
+        None => Ok(()),
+    }
+}
+
+fn check_blocks(
+    row: &Row<'_>,
+    block_tokens: u32,
+    prompt: usize,
+    output: Option<usize>,
+) -> Result<(), Fault> {
+    let (s, o) = (row.prompt_tokens, row.output_tokens);
+    let n = prompt_blocks(s, block_tokens);
+    if prompt != n as usize {
+        return Err(Fault::new(
+            PROMPT_BLOCKS.name,
+            format!("{prompt} blocks"),
+            format!("{n}: the full blocks of {block_tokens} tokens in a prompt of {s}"),
+        ));
+    }
+    let after = path_blocks(s, o, block_tokens) - u64::from(n);
+    match output {
+        Some(output) if output as u64 != after => Err(Fault::new(
+            OUTPUT_BLOCKS.name,
+            format!("{output} blocks"),
+            format!(
+                "{after}: the full blocks of {block_tokens} tokens after the prompt's {n}, \
+                 with a prompt of {s} and an output of {o} tokens of which the last is not cached"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! From tokens to block ids, and what prompts share below the size of a block.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::workload::NO_BLOCK;
+use policy_api::BlockId;
+
+/// The id "before" a first block, which starts every chain.
+const ROOT_ID: u64 = 0;
+
+/// Turns the tokens of one request at a time into the chained ids of its path: `id_k = xxh3_64(id_{k-1} || tokens of
+/// block k)`, ids as 8 and tokens as 4 little-endian bytes.
+pub(crate) struct TokenPaths {
+    block_tokens: usize,
+    hash: fn(&[u8]) -> u64,
+    bytes: Vec<u8>,
+    tokens: Vec<u32>,
+    ids: Vec<u64>,
+}
+
+impl TokenPaths {
+    pub(crate) fn new(block_tokens: u32) -> Self {
+        Self::with_hash(block_tokens, xxh3_64)
+    }
+
+    fn with_hash(block_tokens: u32, hash: fn(&[u8]) -> u64) -> Self {
+        Self {
+            block_tokens: block_tokens as usize,
+            hash,
+            bytes: Vec::new(),
+            tokens: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Takes the next request: the tokens that will have KV are the prompt and, where known, the output but its last.
+    pub(crate) fn set(&mut self, prompt: &[u32], output: Option<&[u32]>) {
+        self.tokens.clear();
+        self.tokens.extend_from_slice(prompt);
+        if let Some((_, kept)) = output.and_then(<[u32]>::split_last) {
+            self.tokens.extend_from_slice(kept);
+        }
+        self.ids.clear();
+        let mut id = ROOT_ID;
+        for block in self.tokens.chunks_exact(self.block_tokens) {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(&id.to_le_bytes());
+            self.bytes
+                .extend(block.iter().flat_map(|token| token.to_le_bytes()));
+            id = (self.hash)(&self.bytes);
+            self.ids.push(id);
+        }
+    }
+
+    /// The ids of the path.
+    pub(crate) fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// The tokens of the path, its incomplete last block included.
+    pub(crate) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+}
+
+/// The tokens of all paths so far as a tree of blocks, to find how far a new path follows an earlier one, to the
+/// token.
+pub(crate) struct SharedTokens {
+    block_tokens: usize,
+    /// Tokens of every distinct block, by dense id.
+    blocks: Vec<u32>,
+    /// Tokens of the incomplete blocks at the ends of paths.
+    tails: Vec<Box<[u32]>>,
+    /// The first child of every block (of the root: entry 0). Few blocks have more.
+    first_child: Vec<Option<Piece>>,
+    /// All children of those that have more than one, sorted by their tokens.
+    children: FxHashMap<BlockId, Vec<Piece>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Block(BlockId),
+    Tail(u32),
+}
+
+impl SharedTokens {
+    pub(crate) fn new(block_tokens: u32) -> Self {
+        Self {
+            block_tokens: block_tokens as usize,
+            blocks: Vec::new(),
+            tails: Vec::new(),
+            first_child: vec![None],
+            children: FxHashMap::default(),
+        }
+    }
+
+    /// Adds a path whose first `seen` blocks were on earlier paths; returns the length in tokens of the longest
+    /// prefix it has in common with any of them.
+    pub(crate) fn add(&mut self, tokens: &[u32], path: &[BlockId], seen: usize) -> usize {
+        let b = self.block_tokens;
+        let parent_of = |position: usize| match position {
+            0 => NO_BLOCK,
+            _ => path[position - 1],
+        };
+        let rest = &tokens[seen * b..tokens.len().min((seen + 1) * b)];
+        let (place, within) = self.nearest(parent_of(seen), rest);
+        let mut place = Some(place);
+        for position in seen..path.len() {
+            self.blocks
+                .extend_from_slice(&tokens[position * b..(position + 1) * b]);
+            self.first_child.push(None);
+            // Below the first new block everything is new, so there is nothing to be sorted among.
+            self.insert(
+                parent_of(position),
+                place.take().unwrap_or(0),
+                Piece::Block(path[position]),
+            );
+        }
+        let tail = &tokens[path.len() * b..];
+        let known = seen == path.len() && within == tail.len();
+        if !known && let Ok(index) = u32::try_from(self.tails.len()) {
+            self.tails.push(tail.into());
+            self.insert(
+                parent_of(path.len()),
+                place.unwrap_or(0),
+                Piece::Tail(index),
+            );
+        }
+        seen * b + within
+    }
+
+    /// The first of the path's `seen` blocks whose tokens are not those of the earlier block with its id.
+    pub(crate) fn collision(&self, tokens: &[u32], path: &[BlockId], seen: usize) -> Option<usize> {
+        let blocks = tokens.chunks_exact(self.block_tokens).zip(path);
+        blocks
+            .take(seen)
+            .position(|(block, &id)| block != self.piece(Piece::Block(id)))
+    }
+
+    /// Where `tokens` belongs among the children of `parent`, and how many leading tokens a neighbour there shares:
+    /// in sorted order no other child shares more.
+    fn nearest(&self, parent: BlockId, tokens: &[u32]) -> (usize, usize) {
+        let children = self.children_of(parent);
+        let place = children
+            .binary_search_by(|&child| match self.piece(child) < tokens {
+                true => Ordering::Less,
+                false => Ordering::Greater,
+            })
+            .unwrap_or_else(|place| place);
+        let shared = children[place.saturating_sub(1)..children.len().min(place + 1)]
+            .iter()
+            .map(|&child| common_prefix(self.piece(child), tokens))
+            .max();
+        (place, shared.unwrap_or(0))
+    }
+
+    fn children_of(&self, parent: BlockId) -> &[Piece] {
+        match (self.children.get(&parent), &self.first_child[slot(parent)]) {
+            (Some(children), _) => children,
+            (None, Some(only)) => std::slice::from_ref(only),
+            (None, None) => &[],
+        }
+    }
+
+    fn insert(&mut self, parent: BlockId, place: usize, piece: Piece) {
+        match &mut self.first_child[slot(parent)] {
+            first @ None => *first = Some(piece),
+            Some(first) => self
+                .children
+                .entry(parent)
+                .or_insert_with(|| vec![*first])
+                .insert(place, piece),
+        }
+    }
+
+    fn piece(&self, piece: Piece) -> &[u32] {
+        match piece {
+            Piece::Block(id) => {
+                let start = id as usize * self.block_tokens;
+                &self.blocks[start..start + self.block_tokens]
+            }
+            Piece::Tail(index) => &self.tails[index as usize],
+        }
+    }
+}
+
+/// Where a block's first child is kept; the root's is entry 0.
+fn slot(parent: BlockId) -> usize {
+    parent.wrapping_add(1) as usize
+}
+
+fn common_prefix(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
