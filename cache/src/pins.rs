@@ -25,7 +25,6 @@ impl Cache<'_> {
     }
 
     /// Gives a pin back.
-    #[expect(clippy::needless_pass_by_value, reason = "a pin is given back once")]
     pub fn unpin(&mut self, pin: Pin, policy: &mut dyn Policy) {
         let mut next = pin
             .last_block

@@ -12,5 +12,5 @@ mod sweep;
 
 pub use baseline::{Baseline, Warmup};
 pub use record::{Ceiling, Report, RunRecord, SCHEMA, Timings, TraceRecord, Ttft};
-pub use run::{PerRequest, Plan, Scene};
+pub use run::{Plan, Scene};
 pub use sweep::{Finished, sweep};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use cache::{Cache, EvictUnit, Shape};
 use policies::{AdmissionSpec, EvictionSpec, Setup};
 use roofline::CostModel;
-use trace::Workload;
+use trace::{RequestResult, Workload};
 
 use crate::baseline::{Baseline, recovered};
 use crate::metrics::{Sums, ratio};
@@ -46,24 +46,11 @@ pub struct Plan {
     pub timings: bool,
 }
 
-/// What happened to one request of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PerRequest {
-    /// The trace's id of the request.
-    pub request_id: u64,
-    /// Tokens that were a prefix hit.
-    pub hit_tokens: u32,
-    /// Seconds of prefill saved.
-    pub recovered_seconds: f64,
-    /// Seconds of prefill left.
-    pub ttft_seconds: f64,
-}
-
 /// Runs `plan` on `scene`. `each` hears of every measured request, `progress` of every request.
 pub(crate) fn run(
     scene: &Scene<'_>,
     plan: &Plan,
-    mut each: impl FnMut(PerRequest),
+    mut each: impl FnMut(RequestResult),
     mut progress: impl FnMut(),
 ) -> RunRecord {
     let Scene {
@@ -92,7 +79,7 @@ pub(crate) fn run(
         }
         let cold = baseline.cold[index];
         sums.add(&outcome, cold);
-        each(PerRequest {
+        each(RequestResult {
             request_id: request.request_id,
             hit_tokens: outcome.hit_blocks * shape.block_tokens,
             recovered_seconds: recovered(cold, outcome.prefill).seconds,

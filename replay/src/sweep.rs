@@ -1,9 +1,10 @@
 //! Many runs, in parallel.
 
 use rayon::prelude::*;
+use trace::RequestResult;
 
 use crate::record::RunRecord;
-use crate::run::{PerRequest, Plan, Scene, run};
+use crate::run::{Plan, Scene, run};
 
 /// Requests between two words of progress.
 const PROGRESS_STEP: u64 = 1024;
@@ -14,7 +15,7 @@ pub struct Finished {
     /// Its record.
     pub record: RunRecord,
     /// What happened to each measured request, where it was asked for; else empty.
-    pub per_request: Vec<PerRequest>,
+    pub per_request: Vec<RequestResult>,
 }
 
 /// Runs every plan on every scene, in parallel. The results come in the order of scenes, then plans, whatever the number of threads.

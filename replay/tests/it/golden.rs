@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Golden, golden_cases};
+use crate::support::{Golden, cost, golden_cases};
 use cache::{Cache, EvictUnit, Shape};
 use policies::Setup;
 use policy_api::BlockId;
-use roofline::{CostModel, Gpu, Model};
+use roofline::CostModel;
 use serde_json::Value;
 
 /// Golden name, our policy, our unit of eviction.
@@ -16,15 +16,6 @@ const POLICIES: [(&str, &str, EvictUnit); 4] = [
     ("radix_node_lru", "lru", EvictUnit::Leaf),
     ("radix_node_lru_sglang", "lru", EvictUnit::LeafSglang),
 ];
-
-fn cost(name: &str) -> Box<dyn CostModel> {
-    roofline::cost_model(
-        name,
-        &Model::named("course-7b").unwrap(),
-        &Gpu::named("course-h100").unwrap(),
-    )
-    .unwrap()
-}
 
 struct Served {
     hit_blocks: Vec<u32>,

@@ -1,4 +1,7 @@
-//! Replay on small cases with known answers.
+//! Replay on cases with known answers.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod golden;
+mod mooncake;
 mod support;

@@ -1,8 +1,9 @@
-//! Reads the golden cases into workloads.
+//! What the tests of this crate share; above all, the golden cases as workloads.
 
 use std::fs;
 use std::path::PathBuf;
 
+use roofline::{CostModel, Gpu, Model};
 use serde_json::Value;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,6 +13,16 @@ pub(crate) struct Golden {
     pub(crate) workload: Workload,
     pub(crate) facts: Value,
     pub(crate) expected: Value,
+}
+
+/// A cost model of the reference model and GPU.
+pub(crate) fn cost(name: &str) -> Box<dyn CostModel> {
+    roofline::cost_model(
+        name,
+        &Model::named("course-7b").unwrap(),
+        &Gpu::named("course-h100").unwrap(),
+    )
+    .unwrap()
 }
 
 /// All golden cases, in order of their names; `None` where there are none.

@@ -1,0 +1,19 @@
+//! `replay`: traces through a prefix cache under policies; prefill recovered.
+
+mod args;
+mod policies_command;
+mod runs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let Args { command, replay } = Args::parse();
+    cli::exit::exit_code(match command {
+        Some(Command::Policies { name }) => policies_command::print(name.as_deref()),
+        None => runs::replay(&replay),
+    })
+}
