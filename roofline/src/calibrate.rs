@@ -31,7 +31,11 @@ pub fn calibrate(
         of: &of,
         result: base.clone(),
     };
-    work.result.gpu.clone_from(&gpu.name);
+    if base.gpu != gpu.name {
+        // What another GPU's efficiencies were fitted to says nothing about this one.
+        work.result.fitted.clear();
+        work.result.gpu.clone_from(&gpu.name);
+    }
     work.operator::<GemmRates>("gemm")?;
     work.operator::<PrefillRates>("prefill-attention")?;
     work.operator::<DecodeRates>("decode-attention")?;

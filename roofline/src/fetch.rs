@@ -22,9 +22,8 @@ pub struct TierCost {
     pub fetch_s: f64,
     /// Fetching takes less time than recomputing.
     pub fetch: bool,
-    /// Fewest tokens of prefix from which on fetching is not slower; `None`: it is slower for any that were tried, up to
-    /// a million.
-    pub worth_from_tokens: Option<u64>,
+    /// How many times faster fetching is than recomputing.
+    pub speedup: f64,
 }
 
 /// What a prefix of some length weighs and costs, and where fetching it pays.
@@ -61,12 +60,12 @@ pub fn tiers(gpu: &Gpu) -> Vec<Tier> {
 }
 
 /// Seconds to move `bytes`.
-pub fn fetch_s(bytes: f64, bandwidth: f64) -> f64 {
+pub(crate) fn fetch_s(bytes: f64, bandwidth: f64) -> f64 {
     bytes / bandwidth
 }
 
 /// Bytes/s at which moving `bytes` takes as long as computing them in `recompute_s`.
-pub fn break_even_bandwidth(bytes: f64, recompute_s: f64) -> f64 {
+pub(crate) fn break_even_bandwidth(bytes: f64, recompute_s: f64) -> f64 {
     bytes / recompute_s
 }
 
@@ -77,24 +76,22 @@ pub fn fetch_or_recompute(
     tiers: Vec<Tier>,
     tokens: u64,
 ) -> FetchCost {
-    let bytes = |tokens: u64| (tokens * model.kv_bytes_per_token() + model.state_bytes()) as f64;
-    let recompute_s = |tokens: u64| cost.prefill(tokens, 0).seconds;
-    let fetches =
-        |tier: &Tier, tokens| fetch_s(bytes(tokens), tier.bandwidth) <= recompute_s(tokens);
-    let tiers = tiers.into_iter().map(|tier| TierCost {
-        fetch_s: fetch_s(bytes(tokens), tier.bandwidth),
-        fetch: fetches(&tier, tokens),
-        // Recompute per token only grows with length, so one crossing is all there can be but for the first tokens.
-        worth_from_tokens: (0..=20)
-            .map(|power| 1 << power)
-            .find(|tokens| fetches(&tier, *tokens)),
-        tier,
+    let bytes = (tokens * model.kv_bytes_per_token() + model.state_bytes()) as f64;
+    let recompute_s = cost.prefill(tokens, 0).seconds;
+    let tiers = tiers.into_iter().map(|tier| {
+        let fetch_s = fetch_s(bytes, tier.bandwidth);
+        TierCost {
+            fetch_s,
+            fetch: fetch_s <= recompute_s,
+            speedup: recompute_s / fetch_s,
+            tier,
+        }
     });
     FetchCost {
         tokens,
-        kv_bytes: bytes(tokens),
-        recompute_s: recompute_s(tokens),
-        break_even_bandwidth: break_even_bandwidth(bytes(tokens), recompute_s(tokens)),
+        kv_bytes: bytes,
+        recompute_s,
+        break_even_bandwidth: break_even_bandwidth(bytes, recompute_s),
         tiers: tiers.collect(),
     }
 }
@@ -131,23 +128,5 @@ mod tests {
         );
         // Between the last two bandwidths lies the break-even, about 16.6 GB/s.
         assert!((fetch.break_even_bandwidth / 16.6e9 - 1.0).abs() < 0.005);
-    }
-
-    #[test]
-    fn nothing_is_worth_nothing() {
-        let (model, gpu) = (
-            Model::named("course-7b").unwrap(),
-            Gpu::named("course-h100").unwrap(),
-        );
-        let cost = cost_model("course", &model, &gpu).unwrap();
-        let slow = vec![Tier {
-            name: "tape".to_owned(),
-            bandwidth: 1.0,
-        }];
-        let fetch = fetch_or_recompute(&model, cost.as_ref(), slow, 100);
-        assert_eq!(
-            (fetch.tiers[0].fetch, fetch.tiers[0].worth_from_tokens),
-            (false, None)
-        );
     }
 }

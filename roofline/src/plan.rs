@@ -21,7 +21,7 @@ pub enum Part {
     Ssm,
     /// Norms, residual sums, rotary embedding.
     Elementwise,
-    /// The projection to the vocabulary, of the last token of each sequence, and the embedding.
+    /// The projection to the vocabulary, of the last token of each sequence.
     Head,
     /// Tensor-parallel sums.
     Collectives,

@@ -181,3 +181,124 @@ impl Options {
         Ok(options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Roofline, Setting};
+    use proptest::prelude::*;
+    use std::sync::OnceLock;
+
+    /// One model of each kind, with chunks short enough that prompts have many.
+    fn costs() -> &'static [(&'static str, RooflineCost)] {
+        static COSTS: OnceLock<Vec<(&str, RooflineCost)>> = OnceLock::new();
+        const KINDS: [&str; 7] = [
+            "course-7b",
+            "llama-3-8b",
+            "mistral-7b",
+            "mixtral-8x7b",
+            "deepseek-v2-lite",
+            "jamba-v0.1",
+            "hybrid-7b",
+        ];
+        COSTS.get_or_init(|| {
+            let gpu = Gpu::named("h100").unwrap();
+            let cost = |name| {
+                let model = Model::named(name).unwrap();
+                let calibration = Calibration::named("h100").unwrap();
+                (name, RooflineCost::new(&model, &gpu, calibration, 2, 512))
+            };
+            KINDS.map(cost).into()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Exactly, not up to rounding: recovered time is never negative.
+        #[test]
+        fn time_grows_with_the_prompt_and_falls_with_the_hit(
+            total in prop_oneof![0u64..3000, 0u64..1_000_000],
+            part in 0.0..1.0f64,
+            more in prop_oneof![0u64..4, 0u64..2000],
+        ) {
+            let cached = (total as f64 * part) as u64;
+            for (name, cost) in costs() {
+                let work = cost.prefill(total, cached);
+                prop_assert!(work.seconds.is_finite() && work.flops.is_finite());
+                prop_assert!(work.seconds >= 0.0 && work.flops >= 0.0);
+                let longer = cost.prefill(total + more, cached);
+                prop_assert!(longer.seconds >= work.seconds, "{name} {total}+{more}|{cached}");
+                prop_assert!(longer.flops >= work.flops, "{name} {total}+{more}|{cached}");
+                let hit = cost.prefill(total, cached + more);
+                prop_assert!(hit.seconds <= work.seconds, "{name} {total}|{cached}+{more}");
+                prop_assert!(hit.flops <= work.flops, "{name} {total}|{cached}+{more}");
+                prop_assert!(cost.prefill(total, 0).seconds >= work.seconds, "{name} {total}|{cached}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_of_one_chunk_is_one_pass() {
+        let (model, gpu) = (
+            Model::named("llama-3-8b").unwrap(),
+            Gpu::named("h100").unwrap(),
+        );
+        let calibration = Calibration::named("h100").unwrap();
+        let roofline = Roofline::Calibrated(&calibration);
+        let setting = Setting {
+            model: &model,
+            gpu: &gpu,
+            gpus: 1,
+            roofline,
+        };
+        let cost = RooflineCost::from_name("roofline", &model, &gpu).unwrap();
+        for (cached, new) in [(0, 1), (0, 700), (3000, 385), (100_000, 8192)] {
+            let pass = setting.prefill_time(1, cached, new);
+            let work = cost.prefill(cached + new, cached);
+            assert!(
+                (work.seconds / pass.seconds - 1.0).abs() < 1e-6,
+                "{new} on {cached}"
+            );
+            assert!(
+                (work.flops / pass.flops - 1.0).abs() < 1e-9,
+                "{new} on {cached}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_chunks_read_the_weights_twice() {
+        let (model, gpu) = (
+            Model::named("llama-3-8b").unwrap(),
+            Gpu::named("h100").unwrap(),
+        );
+        let cost = RooflineCost::from_name("roofline(chunk=1024)", &model, &gpu).unwrap();
+        let step = cost.prefill(1025, 0).seconds - cost.prefill(1024, 0).seconds;
+        let weights_s = model.weight_bytes() / gpu.memory_bandwidth;
+        assert!(
+            step > 0.8 * weights_s && step < 2.0 * weights_s,
+            "{step} for {weights_s}"
+        );
+    }
+
+    #[test]
+    fn options_are_read_or_refused() {
+        let read = |name: &str| Options::parse(name).map(|o| (o.gpus, o.chunk_tokens));
+        assert_eq!(read("roofline").unwrap(), (1, 8192));
+        assert_eq!(read("roofline( gpus=8 , chunk=2048 )").unwrap(), (8, 2048));
+        for wrong in [
+            "roofline(gpus=0)",
+            "roofline(x=1)",
+            "roofline(gpus)",
+            "roofline(8)",
+        ] {
+            assert!(
+                read(wrong)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("expected roofline(gpus=")
+            );
+        }
+    }
+}
