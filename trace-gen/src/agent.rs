@@ -1,10 +1,12 @@
 //! Sessions of agents.
 //!
-//! Several applications, of Zipf popularity, each with a system prompt and tool schemas that all its sessions share. A
-//! session begins with a user's goal and goes step by step: the model thinks and calls a tool, the tool's result joins
+//! Several applications, of Zipf popularity, each with a system prompt and tool schemas that all its sessions share, and
+//! each with several projects, likewise popular, whose notes all sessions on the project share. A session begins with a
+//! user's goal and goes step by step: the model thinks and calls a tool, the tool's result joins
 //! the context, and the next step's prompt repeats all of it. Tools are fast, slow, or a human who has to answer. A
-//! context that is full is summarised: the system prompt stays, the rest is replaced. Between the sessions come single
-//! requests that share nothing with anybody. Sessions start as a Poisson process.
+//! context that is full is summarised: what is shared stays, the rest is replaced. Between the sessions come
+//! checks, which send the same prompt of an application again and again and get one token as verdict, and single
+//! requests that share nothing with anybody. Sessions start as a Poisson process, and so do these.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,7 +15,7 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Exp, StandardNormal, Zipf};
+use rand_distr::{Distribution, Exp1, StandardNormal, Zipf};
 use trace::{Content, Meta, Provenance, Row, TraceWriter};
 
 use crate::error::GenError;
@@ -26,10 +28,14 @@ pub struct Options {
     pub sessions: u32,
     /// Applications.
     pub apps: u32,
-    /// Exponent of the applications' Zipf popularity.
+    /// Projects of an application.
+    pub projects_per_app: u32,
+    /// Exponent of the Zipf popularity of applications and of projects.
     pub zipf_exponent: f64,
     /// Seconds between the starts of two sessions, on average.
     pub session_gap_seconds: f64,
+    /// Recurring checks, for every session.
+    pub checks_per_session: f64,
     /// Single requests that share nothing, for every session.
     pub oneshots_per_session: f64,
     /// Steps of a session, on average (geometric, so at least 1).
@@ -47,13 +53,15 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            sessions: 120,
+            sessions: 100,
             apps: 6,
+            projects_per_app: 5,
             zipf_exponent: 1.1,
             session_gap_seconds: 10.0,
+            checks_per_session: 6.0,
             oneshots_per_session: 0.5,
             mean_steps: 14.0,
-            context_tokens: 24_000,
+            context_tokens: 28_000,
             tokens: false,
             block_tokens: 16,
             seed: 0,
@@ -111,10 +119,14 @@ const GOAL_TOKENS: f64 = 250.0;
 const OUTPUT_TOKENS: f64 = 120.0;
 const SUMMARY_TOKENS: f64 = 900.0;
 const ONESHOT_TOKENS: f64 = 3_000.0;
+const CHECK_TOKENS: std::ops::Range<u32> = 6_000..12_000;
+const VERDICT_TOKENS: u32 = 1;
 /// No single part of a context is longer: tools cut their output.
 const LONGEST_PART_TOKENS: f64 = 4_000.0;
 /// System prompt and tool schemas of an application.
 const PREFIX_TOKENS: std::ops::Range<u32> = 1_500..6_000;
+/// The notes of a project: instructions, a map of its files.
+const PROJECT_TOKENS: std::ops::Range<u32> = 2_000..8_000;
 /// From a request's arrival to its end: a rough engine, so that steps depend on each other in time.
 const SECONDS_PER_OUTPUT_TOKEN: f64 = 0.015;
 const SECONDS_PER_REQUEST: f64 = 0.3;
@@ -163,6 +175,7 @@ fn check(options: &Options) -> Result<(), GenError> {
             1e-6,
         ),
         ("Zipf exponent", options.zipf_exponent, 0.0),
+        ("checks a session", options.checks_per_session, 0.0),
         (
             "single requests a session",
             options.oneshots_per_session,
@@ -175,9 +188,13 @@ fn check(options: &Options) -> Result<(), GenError> {
             return parameter(name, value.to_string(), &format!("{least} to 1,000,000"));
         }
     }
-    let least_context = PREFIX_TOKENS.end + 2 * LONGEST_PART_TOKENS as u32;
-    if options.apps == 0 {
-        return parameter("number of applications", "0".to_owned(), "at least 1");
+    let least_context = PREFIX_TOKENS.end + PROJECT_TOKENS.end + 2 * LONGEST_PART_TOKENS as u32;
+    if options.apps == 0 || options.projects_per_app == 0 {
+        return parameter(
+            "number of applications or projects",
+            "0".to_owned(),
+            "at least 1",
+        );
     }
     if options.block_tokens == 0 {
         return parameter("block size", "0 tokens".to_owned(), "at least 1");
@@ -205,6 +222,8 @@ struct Event {
 enum What {
     /// A session starts, and the next start is drawn.
     Start,
+    /// A check comes, and the next one is drawn.
+    Check,
     /// A single request comes, and the next one is drawn.
     Oneshot,
     /// A session takes its next step.
@@ -221,14 +240,20 @@ struct Session {
     parent_request: Option<u64>,
 }
 
+struct App {
+    /// What sessions on each of its projects begin with: system prompt and tools, then the project's notes.
+    projects: Vec<Text>,
+    /// The prompt of its recurring check: system prompt and tools, then what is checked.
+    check: Text,
+}
+
 struct World<'a> {
     options: &'a Options,
     rng: ChaCha8Rng,
     fresh: Fresh,
-    apps: Vec<Text>,
-    popularity: Zipf<f64>,
-    starts: Exp<f64>,
-    oneshots: Option<Exp<f64>>,
+    apps: Vec<App>,
+    app_popularity: Zipf<f64>,
+    project_popularity: Zipf<f64>,
     events: BinaryHeap<Reverse<Event>>,
     planned: u64,
     started: u32,
@@ -241,34 +266,19 @@ impl<'a> World<'a> {
         let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
         let mut fresh = Fresh::new(content, options.seed);
         let apps = (0..options.apps)
-            .map(|_| {
-                let mut prefix = fresh.empty_text();
-                prefix.grow(rng.random_range(PREFIX_TOKENS), &mut fresh);
-                prefix
-            })
+            .map(|_| App::new(options, &mut rng, &mut fresh))
             .collect();
-        let rate = |per_session: f64| {
-            Exp::new(per_session / options.session_gap_seconds).map_err(|fault| {
-                invalid(
-                    "mean gap of session starts",
-                    options.session_gap_seconds,
-                    fault,
-                )
-            })
+        let popularity = |of: u32| {
+            Zipf::new(f64::from(of), options.zipf_exponent)
+                .map_err(|fault| invalid("Zipf exponent", options.zipf_exponent, &fault))
         };
-        let popularity = Zipf::new(f64::from(options.apps), options.zipf_exponent)
-            .map_err(|fault| invalid("Zipf exponent", options.zipf_exponent, fault))?;
         let mut world = Self {
             options,
             rng,
             fresh,
             apps,
-            popularity,
-            starts: rate(1.0)?,
-            oneshots: match options.oneshots_per_session > 0.0 {
-                true => Some(rate(options.oneshots_per_session)?),
-                false => None,
-            },
+            app_popularity: popularity(options.apps)?,
+            project_popularity: popularity(options.projects_per_app)?,
             events: BinaryHeap::new(),
             planned: 0,
             started: 0,
@@ -277,7 +287,8 @@ impl<'a> World<'a> {
         };
         if options.sessions > 0 {
             world.plan(0, What::Start);
-            world.plan_oneshot(0);
+            world.plan_next(0, options.checks_per_session, What::Check);
+            world.plan_next(0, options.oneshots_per_session, What::Oneshot);
         }
         Ok(world)
     }
@@ -292,16 +303,20 @@ impl<'a> World<'a> {
         }));
     }
 
-    fn plan_oneshot(&mut self, now_us: i64) {
-        if let Some(oneshots) = self.oneshots {
-            let gap = oneshots.sample(&mut self.rng);
-            self.plan(after(now_us, gap), What::Oneshot);
+    /// Plans the next of something that comes so many times for every session (Poisson), until the last session has
+    /// started.
+    fn plan_next(&mut self, now_us: i64, per_session: f64, what: What) {
+        if per_session > 0.0 && self.started < self.options.sessions {
+            let gap: f64 = Exp1.sample(&mut self.rng);
+            let mean_seconds = self.options.session_gap_seconds / per_session;
+            self.plan(after(now_us, gap * mean_seconds), what);
         }
     }
 
     fn handle(&mut self, event: Event, writer: &mut TraceWriter) -> Result<(), GenError> {
         match event.what {
             What::Start => self.start(event.at_us),
+            What::Check => self.check(event.at_us, writer)?,
             What::Oneshot => self.oneshot(event.at_us, writer)?,
             What::Step(session) => self.step(event.at_us, session, writer)?,
         }
@@ -310,12 +325,9 @@ impl<'a> World<'a> {
 
     fn start(&mut self, now_us: i64) {
         self.started += 1;
-        if self.started < self.options.sessions {
-            let gap = self.starts.sample(&mut self.rng);
-            self.plan(after(now_us, gap), What::Start);
-        }
-        let app = self.popularity.sample(&mut self.rng) as usize - 1;
-        let mut context = self.apps[app].clone();
+        self.plan_next(now_us, 1.0, What::Start);
+        let project = self.project_popularity.sample(&mut self.rng) as usize - 1;
+        let mut context = self.app().projects[project].clone();
         let prefix_tokens = context.len_tokens();
         let goal = self.length(GOAL_TOKENS);
         context.grow(goal, &mut self.fresh);
@@ -330,26 +342,42 @@ impl<'a> World<'a> {
         self.plan(now_us, What::Step(session));
     }
 
-    /// A single request; they end with the last session's start.
+    /// A check: of each application always the same prompt.
+    fn check(&mut self, now_us: i64, writer: &mut TraceWriter) -> Result<(), GenError> {
+        self.plan_next(now_us, self.options.checks_per_session, What::Check);
+        let mut text = self.app().check.clone();
+        text.grow(VERDICT_TOKENS, &mut self.fresh);
+        self.write_single("check", now_us, &text, VERDICT_TOKENS, writer)
+    }
+
     fn oneshot(&mut self, now_us: i64, writer: &mut TraceWriter) -> Result<(), GenError> {
-        if self.started < self.options.sessions {
-            self.plan_oneshot(now_us);
-        }
+        self.plan_next(now_us, self.options.oneshots_per_session, What::Oneshot);
         let mut text = self.fresh.empty_text();
         let (prompt, output) = (self.length(ONESHOT_TOKENS), self.length(OUTPUT_TOKENS));
         text.grow(prompt, &mut self.fresh);
         text.grow(output, &mut self.fresh);
-        let row = Row {
+        self.write_single("oneshot", now_us, &text, output, writer)
+    }
+
+    /// Writes a request that is a session of its own.
+    fn write_single(
+        &mut self,
+        kind: &'static str,
+        now_us: i64,
+        text: &Text,
+        output_tokens: u32,
+        writer: &mut TraceWriter,
+    ) -> Result<(), GenError> {
+        Ok(writer.write(&Row {
             request_id: self.take_request_id(),
             arrival_us: now_us,
             session_id: self.take_session_id(),
-            kind: Cow::Borrowed("oneshot"),
-            prompt_tokens: prompt,
-            output_tokens: output,
-            body: text.body(output),
+            kind: Cow::Borrowed(kind),
+            prompt_tokens: text.len_tokens() - output_tokens,
+            output_tokens,
+            body: text.body(output_tokens),
             ..Row::default()
-        };
-        Ok(writer.write(&row)?)
+        })?)
     }
 
     fn step(
@@ -401,6 +429,12 @@ impl<'a> World<'a> {
         session.context.grow(result, &mut self.fresh);
     }
 
+    /// An application, by popularity.
+    fn app(&mut self) -> &App {
+        let app = self.app_popularity.sample(&mut self.rng) as usize - 1;
+        &self.apps[app]
+    }
+
     fn tool(&mut self) -> &'static Tool {
         let mut at = self.rng.random_range(0.0..1.0);
         TOOLS
@@ -443,7 +477,25 @@ impl<'a> World<'a> {
     }
 }
 
-fn invalid(name: &'static str, value: f64, fault: impl ToString) -> GenError {
+impl App {
+    fn new(options: &Options, rng: &mut ChaCha8Rng, fresh: &mut Fresh) -> Self {
+        let mut prefix = fresh.empty_text();
+        prefix.grow(rng.random_range(PREFIX_TOKENS), fresh);
+        let mut beginning = |tokens| {
+            let mut text = prefix.clone();
+            text.grow(rng.random_range(tokens), fresh);
+            text
+        };
+        Self {
+            check: beginning(CHECK_TOKENS),
+            projects: (0..options.projects_per_app)
+                .map(|_| beginning(PROJECT_TOKENS))
+                .collect(),
+        }
+    }
+}
+
+fn invalid(name: &'static str, value: f64, fault: &dyn std::fmt::Display) -> GenError {
     GenError::Parameter {
         name,
         found: value.to_string(),

@@ -162,7 +162,7 @@ impl<'a> Importer<'a> {
     fn session(&mut self, place: &Place, text: &str) {
         match serde_json::from_str::<Session>(text) {
             Ok(session) => self.add(place, session),
-            Err(fault) => self.rejected.add(place, fault),
+            Err(fault) => self.rejected.add(place, &fault),
         }
     }
 
@@ -173,14 +173,14 @@ impl<'a> Importer<'a> {
                 "block_size {}; expected {expected}, as before, and not 0",
                 session.block_size
             );
-            return self.rejected.add(place, reason);
+            return self.rejected.add(place, &reason);
         }
         let id_base = match session.hash_id_scope.as_deref() {
             None | Some("local") => self.id_base(&session.id),
             Some("global") => 0,
             Some(other) => {
                 let reason = format!("hash_id_scope `{other}`; expected `local` or `global`");
-                return self.rejected.add(place, reason);
+                return self.rejected.add(place, &reason);
             }
         };
         let start_us = match self.options.span_us {
@@ -215,7 +215,7 @@ impl<'a> Importer<'a> {
             let place = place.within(&format!("requests[{index}]"));
             let Some(arrival_us) = microseconds(item.t, 1e6).map(|us| us + frame.start_us) else {
                 let reason = format!("t {} is not a time in seconds from 0 on", item.t);
-                self.rejected.add(&place, reason);
+                self.rejected.add(&place, &reason);
                 continue;
             };
             if item.kind == "subagent" {
@@ -230,7 +230,7 @@ impl<'a> Importer<'a> {
                 self.items(&place, item.requests.unwrap_or_default(), child);
                 continue;
             }
-            let row = Row {
+            let mut row = Row {
                 request_id: self.rows.len() as u64,
                 arrival_us,
                 session_id: frame.session_id,
@@ -238,13 +238,13 @@ impl<'a> Importer<'a> {
                 parent_request: last,
                 ..Row::default()
             };
-            match complete(row, item, &frame, self.block_tokens.unwrap_or(1)) {
-                Ok(row) => {
+            match complete(&mut row, item, &frame, self.block_tokens.unwrap_or(1)) {
+                Ok(()) => {
                     last = Some(row.request_id);
                     step += 1;
                     self.rows.push(SourceRow { place, row });
                 }
-                Err(reason) => self.rejected.add(&place, reason),
+                Err(reason) => self.rejected.add(&place, &reason),
             }
         }
     }
@@ -316,40 +316,36 @@ struct Frame {
 
 /// Fills in what a request says of itself.
 fn complete(
-    row: Row<'static>,
+    row: &mut Row<'static>,
     item: Item,
     frame: &Frame,
     block_tokens: u32,
-) -> Result<Row<'static>, String> {
-    let prompt_tokens = item.prompt_tokens.ok_or("no `in` (prompt tokens)")?;
-    let output_tokens = item.output_tokens.ok_or("no `out` (output tokens)")?;
+) -> Result<(), String> {
+    row.prompt_tokens = item.prompt_tokens.ok_or("no `in` (prompt tokens)")?;
+    row.output_tokens = item.output_tokens.ok_or("no `out` (output tokens)")?;
     let mut ids = item.hash_ids.ok_or("no `hash_ids`")?;
-    let expected = prompt_blocks(prompt_tokens, block_tokens);
+    let expected = prompt_blocks(row.prompt_tokens, block_tokens);
     if ids.len() != expected as usize {
         return Err(format!(
-            "{} hash_ids; expected {expected}, the full blocks of {block_tokens} in {prompt_tokens} tokens",
-            ids.len()
+            "{} hash_ids; expected {expected}, the full blocks of {block_tokens} in {} tokens",
+            ids.len(),
+            row.prompt_tokens
         ));
     }
     for id in &mut ids {
         *id = id.wrapping_add(frame.id_base);
     }
-    let kind = match (frame.child, item.kind.as_str()) {
+    row.kind = match (frame.child, item.kind.as_str()) {
         (true, _) => Cow::Borrowed(SUBAGENT),
         (false, "s") => Cow::Borrowed("streaming"),
         (false, "n") => Cow::Borrowed("non-streaming"),
         (false, _) => Cow::Owned(item.kind),
     };
-    Ok(Row {
-        kind,
-        // The format says that a tool was called, not which.
-        tool: (item.stop == "tool_use").then_some(Cow::Borrowed("tool_use")),
-        prompt_tokens,
-        output_tokens,
-        body: Body::Blocks {
-            prompt: Cow::Owned(ids),
-            output: None,
-        },
-        ..row
-    })
+    // The format says that a tool was called, not which.
+    row.tool = (item.stop == "tool_use").then_some(Cow::Borrowed("tool_use"));
+    row.body = Body::Blocks {
+        prompt: Cow::Owned(ids),
+        output: None,
+    };
+    Ok(())
 }

@@ -67,7 +67,7 @@ impl Rejected {
         self.count
     }
 
-    pub(crate) fn add(&mut self, place: &Place, reason: impl ToString) {
+    pub(crate) fn add(&mut self, place: &Place, reason: &dyn fmt::Display) {
         self.count += 1;
         if self.named.len() < NAMED {
             self.named.push((place.clone(), reason.to_string()));

@@ -73,7 +73,7 @@ fn check_paths(content: Content, rows: &[SourceRow]) -> Result<(), GenError> {
         if let Body::Blocks { prompt, .. } = &source.row.body {
             let checked: Result<(), BuildError> = builder.push(Request::default(), prompt);
             if let Err(fault) = checked {
-                rejected.add(&source.place, fault);
+                rejected.add(&source.place, &fault);
                 break;
             }
         }

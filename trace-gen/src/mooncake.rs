@@ -48,7 +48,7 @@ pub fn import(input: &Path, out: &Path, block_tokens: u32) -> Result<Imported, G
                 partial += u64::from(dropped);
                 rows.push(SourceRow { place, row });
             }
-            Err(reason) => rejected.add(&place, reason),
+            Err(reason) => rejected.add(&place, &reason),
         }
     }
     rejected.check()?;

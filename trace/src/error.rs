@@ -114,7 +114,7 @@ impl TraceError {
         }
     }
 
-    pub(crate) fn not_parquet(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn not_parquet(path: &Path, reason: &dyn std::fmt::Display) -> Self {
         Self::NotParquet {
             path: path.to_owned(),
             reason: reason.to_string(),

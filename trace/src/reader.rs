@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::Schema;
@@ -42,9 +43,13 @@ impl TraceReader {
     /// # Errors
     /// Where the file cannot be read, is not Parquet, or lacks a column or has one of a wrong type.
     pub fn open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
+        guarded(path, || Self::try_open(path, block_tokens))
+    }
+
+    fn try_open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
         let file = open_parquet(path)?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
@@ -60,7 +65,7 @@ impl TraceReader {
             .with_projection(mask)
             .with_batch_size(batch_rows)
             .build()
-            .map_err(|fault| TraceError::not_parquet(path, fault))?;
+            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
         Ok(Self {
             path: path.to_owned(),
             checker: RowChecker::new(meta.content),
@@ -116,18 +121,41 @@ impl TraceReader {
     }
 
     fn next_batch(&mut self) -> Result<bool, TraceError> {
-        let Some(batch) = self.batches.next() else {
-            return Ok(false);
-        };
-        let batch = batch.map_err(|fault| {
-            TraceError::not_parquet(&self.path, format!("after row {}: {fault}", self.rows))
+        let Self {
+            path,
+            meta,
+            batches,
+            rows,
+            ..
+        } = self;
+        let columns = guarded(path, || {
+            let Some(batch) = batches.next() else {
+                return Ok(None);
+            };
+            let batch = batch.map_err(|fault| {
+                TraceError::not_parquet(path, &format!("after row {rows}: {fault}"))
+            })?;
+            let columns = Columns::decode(&batch, meta.content);
+            let fault = |(row, fault)| TraceError::value(path, *rows + row as u64, fault);
+            columns.map(Some).map_err(fault)
         })?;
-        let columns = Columns::decode(&batch, self.meta.content)
-            .map_err(|(row, fault)| TraceError::value(&self.path, self.rows + row as u64, fault))?;
-        self.batch = Some(columns);
         self.at = 0;
-        Ok(true)
+        self.batch = columns;
+        Ok(self.batch.is_some())
     }
+}
+
+/// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
+fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, TraceError>) -> Result<T, TraceError> {
+    std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no reason given");
+        let reason = format!("damaged: the decoder gave up ({said})");
+        Err(TraceError::not_parquet(path, &reason))
+    })
 }
 
 /// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
@@ -137,7 +165,7 @@ fn open_parquet(path: &Path) -> Result<File, TraceError> {
     let mut file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     if length == 0 {
-        return Err(TraceError::not_parquet(path, "the file is empty"));
+        return Err(TraceError::not_parquet(path, &"the file is empty"));
     }
     let mut ends = [[0; 4]; 2];
     if length >= 12 {
@@ -150,11 +178,11 @@ fn open_parquet(path: &Path) -> Result<File, TraceError> {
         [MAGIC, MAGIC] => Ok(file),
         [MAGIC, _] => Err(TraceError::not_parquet(
             path,
-            "the file is cut short (its footer is missing)",
+            &"the file is cut short (its footer is missing)",
         )),
         _ => Err(TraceError::not_parquet(
             path,
-            "it does not begin with PAR1; other formats need an import first",
+            &"it does not begin with PAR1; other formats need an import first",
         )),
     }
 }

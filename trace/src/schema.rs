@@ -1,5 +1,6 @@
 //! The columns and the metadata of a trace file.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
@@ -168,13 +169,15 @@ pub(crate) fn columns(content: Content) -> Vec<&'static Column> {
     ]
 }
 
-/// The Arrow schema of a trace as we write it.
-pub(crate) fn arrow_schema(content: Content) -> Arc<Schema> {
-    let fields: Vec<Field> = columns(content)
+/// The Arrow schema of a trace as we write it. It repeats the metadata, as that is where pyarrow shows it.
+pub(crate) fn arrow_schema(meta: &Meta) -> Arc<Schema> {
+    let fields: Vec<Field> = columns(meta.content)
         .into_iter()
         .map(|column| Field::new(column.name, column.kind.written(), column.nullable))
         .collect();
-    Arc::new(Schema::new(fields))
+    let pairs = meta.pairs().into_iter();
+    let metadata: HashMap<_, _> = pairs.map(|(key, value)| (key.to_owned(), value)).collect();
+    Arc::new(Schema::new_with_metadata(fields, metadata))
 }
 
 /// The field of a list's elements. Parquet names it `element`.

@@ -195,3 +195,75 @@ fn slot(parent: BlockId) -> usize {
 fn common_prefix(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::workload::WorkloadBuilder;
+    use policy_api::Request;
+
+    /// The common prefix of each path with the earlier ones, by comparing with all of them.
+    fn slowly(paths: &[Vec<u32>]) -> Vec<usize> {
+        (0..paths.len())
+            .map(|at| {
+                let earlier = paths[..at].iter();
+                let shared = earlier.map(|earlier| common_prefix(earlier, &paths[at]));
+                shared.max().unwrap_or(0)
+            })
+            .collect()
+    }
+
+    fn quickly(paths: &[Vec<u32>], block_tokens: u32) -> Vec<usize> {
+        let mut ids = TokenPaths::new(block_tokens);
+        let mut shared = SharedTokens::new(block_tokens);
+        let mut builder = WorkloadBuilder::new(block_tokens);
+        paths
+            .iter()
+            .map(|tokens| {
+                ids.set(tokens, None);
+                builder.push(Request::default(), ids.ids()).unwrap();
+                let (request, path) = builder.last().unwrap();
+                let seen = request.seen_blocks as usize;
+                assert_eq!(shared.collision(ids.tokens(), path, seen), None);
+                shared.add(ids.tokens(), path, seen)
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn common_prefixes_are_exact_to_the_token(
+            paths in prop::collection::vec(prop::collection::vec(0..3_u32, 0..14), 0..30),
+            block_tokens in 1..6_u32,
+        ) {
+            prop_assert_eq!(quickly(&paths, block_tokens), slowly(&paths));
+        }
+    }
+
+    #[test]
+    fn an_id_is_the_hash_of_its_parent_and_its_tokens() {
+        let mut paths = TokenPaths::new(2);
+        paths.set(&[1, 2, 3, 4, 5], Some(&[6, 7]));
+        let first = xxh3_64(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
+        let mut bytes = first.to_le_bytes().to_vec();
+        bytes.extend([3, 0, 0, 0, 4, 0, 0, 0]);
+        assert_eq!(paths.ids()[..2], [first, xxh3_64(&bytes)]);
+        // The output's last token is not fed back: 5 and 6 are, 7 is not.
+        assert_eq!(paths.ids().len(), 3);
+        assert_eq!(paths.tokens(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_collision_is_found_by_its_tokens() {
+        let mut paths = TokenPaths::with_hash(2, |bytes| bytes.len() as u64);
+        let mut shared = SharedTokens::new(2);
+        paths.set(&[1, 2], None);
+        shared.add(paths.tokens(), &[0], 0);
+        assert_eq!(shared.collision(paths.tokens(), &[0], 1), None);
+        paths.set(&[1, 3], None);
+        assert_eq!(paths.ids(), [16]);
+        assert_eq!(shared.collision(paths.tokens(), &[0], 1), Some(0));
+    }
+}

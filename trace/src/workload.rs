@@ -352,3 +352,85 @@ fn intern(names: &mut Vec<String>, known: &mut FxHashMap<String, u16>, name: &st
     known.insert(name.to_owned(), index);
     Some(index)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Paths in a small tree: a path is a walk from the root, and a block's id says where it is.
+    fn paths() -> impl Strategy<Value = Vec<Vec<u64>>> {
+        let walk = prop::collection::vec(0..3_u64, 0..12);
+        prop::collection::vec(walk, 0..40).prop_map(|walks| {
+            let ids = |walk: Vec<u64>| {
+                walk.iter()
+                    .scan(1, |id, &turn| {
+                        *id = *id * 3 + turn;
+                        Some(*id)
+                    })
+                    .collect()
+            };
+            walks.into_iter().map(ids).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn dense_ids_are_those_of_a_map(paths in paths()) {
+            let mut builder = WorkloadBuilder::new(1);
+            for path in &paths {
+                builder.push(Request::default(), path).unwrap();
+            }
+            let workload = builder.finish(Provenance::default());
+            let mut dense: HashMap<u64, BlockId> = HashMap::new();
+            for (path, request) in paths.iter().zip(workload.requests()) {
+                let seen = path.iter().filter(|id| dense.contains_key(id)).count();
+                prop_assert_eq!(request.seen_blocks as usize, seen);
+                let mut parent = NO_BLOCK;
+                let mut expected = Vec::new();
+                for &id in path {
+                    let fresh = dense.len() as BlockId;
+                    let block = *dense.entry(id).or_insert(fresh);
+                    prop_assert_eq!(workload.parents()[block as usize], parent);
+                    expected.push(block);
+                    parent = block;
+                }
+                prop_assert_eq!(workload.path(request), expected);
+            }
+            prop_assert_eq!(workload.distinct_blocks() as usize, dense.len());
+        }
+
+        /// Whatever the ids, either every id keeps its parent or the push fails.
+        #[test]
+        fn an_id_under_two_parents_is_refused(
+            paths in prop::collection::vec(prop::collection::vec(0..12_u64, 0..5), 0..6)
+        ) {
+            let mut builder = WorkloadBuilder::new(1);
+            let mut parents: HashMap<u64, Option<u64>> = HashMap::new();
+            for path in &paths {
+                let before = std::iter::once(None).chain(path.iter().copied().map(Some));
+                let fits = path.iter().zip(before).all(|(&id, before)| {
+                    *parents.entry(id).or_insert(before) == before
+                });
+                let pushed = builder.push(Request::default(), path);
+                prop_assert_eq!(pushed.is_ok(), fits, "{:?}", path);
+                if !fits {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_names_are_no_index() {
+        let mut builder = WorkloadBuilder::new(1);
+        for index in 0..=u16::MAX {
+            assert_eq!(builder.try_tool(&index.to_string()), Some(index));
+        }
+        assert_eq!(builder.try_tool("one more"), None);
+        assert_eq!(builder.try_tool("7"), Some(7));
+    }
+}

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   trace-gen import mooncake conversation_trace.jsonl -o mooncake.parquet
   trace-gen import agentx sessions/ -o sessions.parquet --span 4h --seed 0
-  trace-gen agent -o agent.parquet --sessions 200 --seed 1
+  trace-gen agent -o agent.parquet --sessions 1000 --seed 1
   trace-gen ledger -o ledger.parquet
   trace-gen inspect agent.parquet --format json
 
@@ -91,9 +91,15 @@ struct AgentArgs {
     /// Applications, each with a system prompt and tools of its own; the first is the most popular (Zipf).
     #[arg(long, default_value_t = agent::Options::default().apps)]
     apps: u32,
+    /// Projects of an application, with notes that all sessions on the project share; likewise popular.
+    #[arg(long, default_value_t = agent::Options::default().projects_per_app)]
+    projects: u32,
     /// Seconds from the start of one session to the next, on average (Poisson).
     #[arg(long, default_value_t = agent::Options::default().session_gap_seconds)]
     session_gap: f64,
+    /// Recurring checks, for every session: of each application always the same prompt.
+    #[arg(long, default_value_t = agent::Options::default().checks_per_session)]
+    checks: f64,
     /// Single requests that share nothing, for every session.
     #[arg(long, default_value_t = agent::Options::default().oneshots_per_session)]
     oneshots: f64,
@@ -194,7 +200,9 @@ fn run_agent(args: &AgentArgs) -> Result<()> {
     let options = agent::Options {
         sessions: args.sessions,
         apps: args.apps,
+        projects_per_app: args.projects,
         session_gap_seconds: args.session_gap,
+        checks_per_session: args.checks,
         oneshots_per_session: args.oneshots,
         tokens: args.tokens,
         block_tokens: args.block_tokens,
@@ -301,7 +309,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -147,8 +147,8 @@ fn lru_is_that_of_the_reference_simulator_once_partial_blocks_count() {
     assert_eq!(checked, 8);
 }
 
-/// The reference's FIFO evicts inner blocks too, and then holds blocks that nothing can hit: ours keeps the tree closed.
-/// They part by a few per cent in the middle, and agree where nothing or nearly everything fits.
+/// The reference's FIFO evicts inner blocks too, and then holds blocks that nothing can hit. Ours keeps the tree closed,
+/// so all it holds can hit: it is 2 to 16% better there, at every capacity.
 #[test]
 fn fifo_parts_from_the_reference_simulator_by_closing_the_tree() {
     let Some((workload, lengths)) = conversation(Keep::Partial) else {
@@ -179,7 +179,7 @@ fn fifo_parts_from_the_reference_simulator_by_closing_the_tree() {
     println!("our FIFO over the reference's, by capacity: {ratios:.4?}");
     assert_eq!(ratios.len(), 8);
     assert!(
-        ratios.values().all(|ratio| (0.95..1.3).contains(ratio)),
+        ratios.values().all(|ratio| (1.01..1.17).contains(ratio)),
         "{ratios:?}"
     );
 }
