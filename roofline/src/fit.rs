@@ -197,12 +197,13 @@ fn solve(matrix: &[Vec<f64>], rhs: &[f64], damping: f64) -> Vec<f64> {
         if a[column][column].abs() < f64::MIN_POSITIVE {
             continue;
         }
-        for row in column + 1..n {
-            let factor = a[row][column] / a[column][column];
-            for k in column..n {
-                a[row][k] -= factor * a[column][k];
+        let (pivot_row, pivot_rhs) = (a[column].clone(), b[column]);
+        for (row, rhs) in a.iter_mut().zip(&mut b).skip(column + 1) {
+            let factor = row[column] / pivot_row[column];
+            for (cell, pivot) in row.iter_mut().zip(&pivot_row) {
+                *cell -= factor * pivot;
             }
-            b[row] -= factor * b[column];
+            *rhs -= factor * pivot_rhs;
         }
     }
     let mut x = vec![0.0; n];

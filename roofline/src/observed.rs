@@ -110,31 +110,25 @@ pub(crate) fn rows<R: Fitted>(
     gpu: &Gpu,
     base: &Calibration,
 ) -> Result<Vec<Row<R::Shape>>, RooflineError> {
-    let mut found: BTreeMap<(&str, String), (Row<R::Shape>, Vec<f64>)> = BTreeMap::new();
+    let mut of_shape: BTreeMap<(&str, String), Vec<&Measurement>> = BTreeMap::new();
     for of in measurements {
-        let Some(shape) = R::shape(of, gpu, base)? else {
+        let key = (of.model.as_str(), shape_key(&of.observed));
+        of_shape.entry(key).or_default().push(of);
+    }
+    let mut rows = Vec::new();
+    for ((model, _), of) in of_shape {
+        let Some(shape) = R::shape(of[0], gpu, base)? else {
             continue;
         };
-        let key = (of.model.as_str(), shape_key(&of.observed));
-        let (_, times) = found.entry(key).or_insert_with(|| {
-            let (model, observed) = (of.model.clone(), of.observed);
-            (
-                Row {
-                    shape,
-                    seconds: of.seconds,
-                    model,
-                    observed,
-                },
-                Vec::new(),
-            )
+        let seconds = median(of.iter().map(|m| m.seconds).collect());
+        rows.push(Row {
+            shape,
+            seconds,
+            model: model.to_owned(),
+            observed: of[0].observed,
         });
-        times.push(of.seconds);
     }
-    let rows = found.into_values().map(|(row, times)| Row {
-        seconds: median(times),
-        ..row
-    });
-    Ok(rows.collect())
+    Ok(rows)
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

@@ -1,5 +1,7 @@
 //! Measurement files: this project's own format, and what happens to bad ones.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::path::{Path, PathBuf};
 
 use roofline::{

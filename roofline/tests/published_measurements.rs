@@ -2,6 +2,8 @@
 //!
 //! The limits are what the project promises; `roofline validate` prints the whole table.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::path::{Path, PathBuf};
 
 use roofline::{ErrorRow, Split, read_measurements, validate};

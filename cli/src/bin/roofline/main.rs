@@ -208,9 +208,10 @@ fn run(cli: Cli) -> Result<()> {
         Command::Fetch(args) => fetch(&args, &print),
         Command::Fit(args) => fit(&args),
         Command::Validate(args) => validate(&args, &print),
-        Command::Models { catalogue: None } => {
-            print.records(&tables::model_rows(&Model::presets()?), tables::models)
-        }
+        Command::Models { catalogue: None } => print
+            .records(&tables::model_rows(&Model::presets()?), |rows| {
+                tables::models(rows)
+            }),
         Command::Models {
             catalogue: Some(path),
         } => catalogue(&path, &print),
@@ -346,5 +347,7 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
 fn catalogue(path: &Path, print: &Print) -> Result<()> {
     let models = roofline::read_catalogue(path)
         .with_context(|| format!("reading the catalogue {}", path.display()))?;
-    print.records(&tables::catalogue_rows(&models), tables::catalogue)
+    print.records(&tables::catalogue_rows(&models), |rows| {
+        tables::catalogue(rows)
+    })
 }

@@ -211,7 +211,7 @@ pub(crate) fn model_rows(models: &[Model]) -> Vec<ModelRow> {
     models.iter().map(row).collect()
 }
 
-pub(crate) fn models(rows: &Vec<ModelRow>) -> String {
+pub(crate) fn models(rows: &[ModelRow]) -> String {
     let rows = rows.iter().map(|m| {
         vec![
             m.name.clone(),
@@ -277,7 +277,7 @@ pub(crate) fn catalogue_rows(models: &[Geometry]) -> Vec<CatalogueRow> {
     models.iter().map(row).collect()
 }
 
-pub(crate) fn catalogue(rows: &Vec<CatalogueRow>) -> String {
+pub(crate) fn catalogue(rows: &[CatalogueRow]) -> String {
     let rows = rows.iter().map(|r| {
         let bytes = r
             .kv_bytes_per_token
