@@ -78,6 +78,29 @@ impl Setting<'_> {
         self.cost(&steps)
     }
 
+    /// One step of an engine that batches continuously: chunks of prefill, each `[new, cached]` tokens, together with a
+    /// decode step of `sequences` that attend to `context_tokens` each. The weights are read once.
+    pub fn step_time(&self, chunks: &[[u64; 2]], sequences: u64, context_tokens: u64) -> PassCost {
+        let new_tokens: u64 = chunks.iter().map(|[new, _]| new).sum();
+        let rows = (new_tokens + sequences) as f64;
+        if rows == 0.0 {
+            return self.cost(&[]);
+        }
+        let ends = chunks.len() as f64 + sequences as f64;
+        let mut steps = plan::token_steps(self.model, self.gpus, rows, ends);
+        for [new, cached] in chunks {
+            let shape = [1.0, *new as f64, *cached as f64];
+            steps.extend(plan::prefill_attention_steps(self.model, self.gpus, shape));
+        }
+        if sequences > 0 {
+            let (batch, context) = (sequences as f64, context_tokens as f64);
+            steps.extend(plan::decode_attention_steps(
+                self.model, self.gpus, batch, context,
+            ));
+        }
+        self.cost(&steps)
+    }
+
     fn cost(&self, steps: &[Step]) -> PassCost {
         let mut parts: Vec<PartCost> = Vec::new();
         for step in steps {
