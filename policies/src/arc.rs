@@ -4,12 +4,12 @@
 //! T2 what was used again; B1 and B2 remember what went from either. A return from B1 says that T1 was too small, one
 //! from B2 that it was too large: the target size of T1 moves by max(1, |other ghosts| / |these ghosts|) a block.
 //!
-//! Sizes are in blocks, so a run moves the target by as many blocks as it has; a use is one touch of a run, so a long
+//! Sizes are in blocks, so a return moves the target by as many blocks as are missing; a use is one touch of a run, so a long
 //! request does not look frequent. A run with children was used again by definition, so T1 holds leaves only.
 //!
 //! Cost: as `lru`. Do not use it where a loop is longer than the cache and its ghosts.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
 
 use crate::by_key::{LruOrder, lru_order};
 use crate::ghosts::Ghosts;
@@ -62,20 +62,22 @@ impl Arc {
         }
     }
 
-    /// Looks a newcomer up among the ghosts and learns from it.
-    fn returns(&mut self, leaf: &Candidate) -> bool {
+    /// Looks up what the request misses among the ghosts, and learns from it.
+    fn learn(&mut self, request: &RequestView<'_>) {
         let (b1, b2) = (self.b1.blocks(), self.b2.blocks());
-        let step = |other: u64, this: u64| u64::from(leaf.blocks) * other.max(this) / this.max(1);
-        if self.b1.recall(leaf.first_block).is_some() {
+        let missing = request.path.len() as u64 - u64::from(request.held_blocks);
+        let step = |other: u64, this: u64| missing * other.max(this) / this.max(1);
+        self.from_b2 = false;
+        if self.b1.look_up(request) {
             self.target = (self.target + step(b2, b1)).min(self.capacity);
-            true
-        } else if self.b2.recall(leaf.first_block).is_some() {
+        } else if self.b2.look_up(request) {
             self.target = self.target.saturating_sub(step(b1, b2));
             self.from_b2 = true;
-            true
-        } else {
-            false
         }
+    }
+
+    fn returns(&mut self, first_block: BlockId) -> bool {
+        self.b1.take_returned(first_block).is_some() || self.b2.take_returned(first_block).is_some()
     }
 
     fn take_off(&mut self, id: RunId) -> bool {
@@ -92,7 +94,7 @@ impl EvictionPolicy for Arc {
         self.take_off(leaf.id);
         let returned = match self.returned.get(leaf.id) {
             Some(returned) => *returned,
-            None => self.returns(leaf),
+            None => self.returns(leaf.first_block),
         };
         self.returned.put(leaf.id, returned);
         if returned || leaf.uses > 1 {
@@ -135,8 +137,8 @@ impl EvictionPolicy for Arc {
         self.returned.split(head, tail);
     }
 
-    fn observe(&mut self, _: &RequestView<'_>, _: &[Candidate]) {
-        self.from_b2 = false;
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.learn(request);
     }
 }
 

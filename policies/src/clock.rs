@@ -58,8 +58,8 @@ mod tests {
         let paths = asks(&["a", "b", "c", "a", "d", "e", "f", "g"]);
         assert_eq!(
             victims("clock", 3, &paths)[4..],
-            ["b", "c", "d", "a"],
-            "the queue is a b c, then c d a, d a e, a e f"
+            ["b", "c", "a", "d"],
+            "the queue is a b c, then c a d, a d e, d e f"
         );
     }
 

@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 
 use crate::aging::{Aging, bucket_of, geometric_edges};
 use crate::by_key::{LruOrder, lru_order};
+use crate::density::seconds_per_gb;
 use crate::ghosts::Ghosts;
 use crate::params::{Domain, Param, Params};
 use crate::per_request::PerRequest;
@@ -76,11 +77,6 @@ fn build(setup: &Setup, params: &Params) -> Box<dyn EvictionPolicy> {
         "session" => Box::new(Learned::new(setup, Classes::Session, horizon_us)),
         _ => Box::new(Learned::new(setup, Classes::Hazard, horizon_us)),
     }
-}
-
-/// What a hit on the leaf would save, per GB.
-fn seconds_per_gb(leaf: &Candidate) -> f64 {
-    leaf.recompute.seconds / (leaf.bytes as f64 / 1e9)
 }
 
 /// Worth that halves with every half-life. All leaves fade alike, so log2 of it plus last use / half-life orders them.

@@ -10,6 +10,7 @@
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
+use crate::density::seconds_per_gb;
 use crate::greedy_clock::GreedyClock;
 use crate::registry::{EvictionEntry, Track};
 
@@ -29,9 +30,8 @@ struct Gdsf(GreedyClock);
 
 impl EvictionPolicy for Gdsf {
     fn offer(&mut self, leaf: &Candidate) {
-        let gigabytes = leaf.bytes as f64 / 1e9;
-        let value = f64::from(leaf.uses) * leaf.recompute.seconds / gigabytes;
-        self.0.offer(leaf, value);
+        self.0
+            .offer(leaf, f64::from(leaf.uses) * seconds_per_gb(leaf));
     }
 
     fn withdraw(&mut self, id: RunId, _: Why) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use policy_api::BlockId;
+use policy_api::{BlockId, RequestView};
 use rustc_hash::FxHashMap;
 
 /// Pieces of runs that went, by their first block, each with its length and something to remember of it. The oldest are
@@ -13,6 +13,8 @@ pub(crate) struct Ghosts<V> {
     order: VecDeque<(BlockId, u64)>,
     blocks: u64,
     stamps: u64,
+    /// What the present request asked for again, and its first block.
+    returned: Option<(BlockId, V)>,
 }
 
 struct Ghost<V> {
@@ -32,6 +34,7 @@ impl<V> Ghosts<V> {
             order: VecDeque::new(),
             blocks: 0,
             stamps: 0,
+            returned: None,
         }
     }
 
@@ -55,6 +58,26 @@ impl<V> Ghosts<V> {
             self.order
                 .retain(|(block, stamp)| entries.get(block).is_some_and(|g| g.stamp == *stamp));
         }
+    }
+
+    /// Takes out the piece that the request asks for again, if there is one: the one that began with its first missing
+    /// block. Says whether there is.
+    pub(crate) fn look_up(&mut self, request: &RequestView<'_>) -> bool {
+        let missing = request.path.get(request.held_blocks as usize);
+        self.returned = missing.and_then(|block| Some((*block, self.recall(*block)?)));
+        self.returned.is_some()
+    }
+
+    /// What the present request asked for again.
+    pub(crate) fn returned(&self) -> Option<&V> {
+        self.returned.as_ref().map(|(_, memory)| memory)
+    }
+
+    /// What was remembered of the run with this first block when the request that brought it in looked it up.
+    pub(crate) fn take_returned(&mut self, first_block: BlockId) -> Option<V> {
+        self.returned
+            .take_if(|(block, _)| *block == first_block)
+            .map(|(_, memory)| memory)
     }
 
     /// Takes out what is remembered of the piece that began with this block.

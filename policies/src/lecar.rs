@@ -10,7 +10,7 @@
 //!
 //! Cost: as `lru`, twice. Do not use it where neither recency nor frequency is right.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -73,20 +73,26 @@ impl LeCar {
         }
     }
 
-    /// Looks a newcomer up among the ghosts, and learns who should not have let it go.
-    fn regret(&mut self, leaf: &Candidate) -> u32 {
-        let by_lru = self.gone_by_lru.recall(leaf.first_block);
-        let by_lfu = self.gone_by_lfu.recall(leaf.first_block);
-        let growth = |gone: Option<Gone>| {
+    /// Looks up what the request misses among the ghosts, and learns who should not have let it go.
+    fn learn(&mut self, request: &RequestView<'_>) {
+        self.gone_by_lru.look_up(request);
+        self.gone_by_lfu.look_up(request);
+        let growth = |gone: Option<&Gone>| {
             gone.map_or(1.0, |gone| {
                 let caches =
                     (self.now_blocks - gone.at_blocks) as f64 / self.capacity.max(1) as f64;
                 (LEARNING_RATE * REGRET_AFTER_A_CACHE.powf(caches)).exp()
             })
         };
-        let lru = self.weight_lru * growth(by_lfu);
-        let lfu = (1.0 - self.weight_lru) * growth(by_lru);
+        let lru = self.weight_lru * growth(self.gone_by_lfu.returned());
+        let lfu = (1.0 - self.weight_lru) * growth(self.gone_by_lru.returned());
         self.weight_lru = lru / (lru + lfu);
+    }
+
+    /// Uses that a newcomer had before it went.
+    fn uses_before(&mut self, first_block: BlockId) -> u32 {
+        let by_lru = self.gone_by_lru.take_returned(first_block);
+        let by_lfu = self.gone_by_lfu.take_returned(first_block);
         by_lru.or(by_lfu).map_or(0, |gone| gone.uses)
     }
 
@@ -99,7 +105,7 @@ impl EvictionPolicy for LeCar {
     fn offer(&mut self, leaf: &Candidate) {
         let former_uses = match self.former_uses.get(leaf.id) {
             Some(uses) => *uses,
-            None => self.regret(leaf),
+            None => self.uses_before(leaf.first_block),
         };
         self.former_uses.put(leaf.id, former_uses);
         self.lru.put(leaf.id, lru_order(leaf));
@@ -150,6 +156,7 @@ impl EvictionPolicy for LeCar {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.now_blocks += request.path.len() as u64;
+        self.learn(request);
     }
 }
 
@@ -158,7 +165,7 @@ mod tests {
     use super::*;
     use crate::all;
     use crate::params::Params;
-    use crate::testing::{Trace, asks, setup};
+    use crate::testing::{Trace, asks, setup, view};
     use policy_api::Pair;
 
     fn victims(weight_lru: f64, paths: &[&str]) -> Vec<String> {
@@ -186,17 +193,11 @@ mod tests {
             uses: 3,
         };
         lecar.gone_by_lru.remember(7, 1, gone);
-        let trace = Trace::new(&asks(&["a"]));
-        let mut cache = trace.cache(4, cache::EvictUnit::Block);
-        let mut pair = crate::testing::pair_seeded("lru", 4, 0);
-        trace.serve(0, &mut cache, &mut pair);
-        let newcomer = Candidate {
-            first_block: 7,
-            ..cache.candidates()[0]
-        };
-        assert_eq!(lecar.regret(&newcomer), 3, "it keeps its uses");
+        lecar.learn(&view(&[7]));
         let expected = 0.5 / (0.5 + 0.5 * LEARNING_RATE.exp());
         assert!((lecar.weight_lru - expected).abs() < 1e-12);
-        assert_eq!(lecar.regret(&newcomer), 0, "only once");
+        assert_eq!(lecar.uses_before(7), 3, "it keeps its uses");
+        lecar.learn(&view(&[7]));
+        assert!((lecar.weight_lru - expected).abs() < 1e-12, "only once");
     }
 }

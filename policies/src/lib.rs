@@ -16,6 +16,7 @@ mod chances;
 mod clock;
 mod continuum;
 mod cost_aware;
+mod density;
 mod depth_lru;
 mod fifo;
 mod filo;

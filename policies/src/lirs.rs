@@ -78,7 +78,7 @@ impl Lirs {
     }
 
     fn join(&mut self, leaf: &Candidate) -> State {
-        let ghost = self.ghosts.recall(leaf.first_block);
+        let ghost = self.ghosts.take_returned(leaf.first_block);
         let fits = self.low_blocks + u64::from(leaf.blocks) <= self.low_capacity;
         let low = fits || ghost.is_some_and(|used| self.is_recent(used));
         self.low_blocks += if low { u64::from(leaf.blocks) } else { 0 };
@@ -164,7 +164,8 @@ impl EvictionPolicy for Lirs {
         true
     }
 
-    fn observe(&mut self, _: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.ghosts.look_up(request);
         for run in runs {
             if self.runs.get(run.id).is_some_and(|state| state.low) {
                 continue;

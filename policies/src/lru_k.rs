@@ -54,7 +54,7 @@ impl EvictionPolicy for LruK {
         let history = &mut self.history;
         let before = *self
             .before
-            .entry(leaf.id, || history.recall(leaf.first_block));
+            .entry(leaf.id, || history.take_returned(leaf.first_block));
         self.ranked.put(leaf.id, (before, lru_order(leaf)));
     }
 
@@ -84,7 +84,8 @@ impl EvictionPolicy for LruK {
         true
     }
 
-    fn observe(&mut self, _: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.history.look_up(request);
         for run in runs {
             self.before.put(run.id, Some(run.last_used));
         }

@@ -6,9 +6,7 @@
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
-/// Hides the newcomer of the present request from a policy, which may choose it from the next request on.
-///
-/// The policy is offered the newcomer (so that it can look it up among its ghosts) and at once has it withdrawn again.
+/// Keeps the newcomer of the present request from a policy, which hears of it when the next request begins.
 pub(crate) struct NewcomersLast<P> {
     policy: P,
     now: Option<u32>,
@@ -30,22 +28,24 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
         }
     }
 
-    fn forget(&mut self, id: RunId) {
-        self.newcomer.take_if(|newcomer| newcomer.id == id);
+    fn is_newcomer(&self, id: RunId) -> bool {
+        self.newcomer.is_some_and(|newcomer| newcomer.id == id)
     }
 }
 
 impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     fn offer(&mut self, leaf: &Candidate) {
-        self.policy.offer(leaf);
         if Some(leaf.created) == self.now {
-            self.policy.withdraw(leaf.id, Why::Used);
             self.newcomer = Some(*leaf);
+        } else {
+            self.policy.offer(leaf);
         }
     }
 
     fn withdraw(&mut self, id: RunId, why: Why) {
-        self.forget(id);
+        if self.is_newcomer(id) {
+            self.reveal();
+        }
         self.policy.withdraw(id, why);
     }
 
@@ -56,8 +56,11 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     }
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.forget(gone.id);
-        self.policy.evicted(gone, whole);
+        if self.is_newcomer(gone.id) {
+            self.newcomer = None;
+        } else {
+            self.policy.evicted(gone, whole);
+        }
     }
 
     fn split(&mut self, head: RunId, tail: RunId) {

@@ -11,6 +11,7 @@
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
+use crate::density::without_noise;
 use crate::ghosts::Ghosts;
 use crate::greedy_clock::GreedyClock;
 use crate::registry::{EvictionEntry, Track};
@@ -99,7 +100,8 @@ impl EvictionPolicy for Pgdsf {
         self.clock.observe(request.index);
         let hit_tokens = request.hit_blocks * self.block_tokens;
         let new_tokens = request.prompt_tokens.saturating_sub(hit_tokens).max(1);
-        self.present_seconds_per_token = request.prefill.seconds / f64::from(new_tokens);
+        self.present_seconds_per_token =
+            without_noise(request.prefill.seconds / f64::from(new_tokens));
     }
 }
 

@@ -75,7 +75,7 @@ impl S3Fifo {
     }
 
     fn join(&mut self, leaf: &Candidate) {
-        if self.ghosts.recall(leaf.first_block).is_some() {
+        if self.ghosts.take_returned(leaf.first_block).is_some() {
             self.main.join(leaf.id, leaf.uses);
             return;
         }
@@ -178,7 +178,8 @@ impl EvictionPolicy for S3Fifo {
         true
     }
 
-    fn observe(&mut self, _: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.ghosts.look_up(request);
         // The last run may be a leaf, whose turn comes at the end of the small queue.
         let inner = runs.split_last().map_or(runs, |(_, inner)| inner);
         for run in inner.iter().filter(|run| run.uses >= USES_TO_MOVE) {

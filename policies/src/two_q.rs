@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
 
 use crate::by_key::{LruOrder, lru_order};
 use crate::ghosts::Ghosts;
@@ -63,7 +63,7 @@ impl TwoQ {
     }
 
     fn join(&mut self, leaf: &Candidate) -> Segment {
-        let segment = if self.ghosts.recall(leaf.first_block).is_some() {
+        let segment = if self.ghosts.take_returned(leaf.first_block).is_some() {
             Segment::Main
         } else {
             self.queue_blocks += u64::from(leaf.blocks);
@@ -122,6 +122,10 @@ impl EvictionPolicy for TwoQ {
 
     fn split(&mut self, head: RunId, tail: RunId) {
         self.segments.split(head, tail);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.ghosts.look_up(request);
     }
 }
 

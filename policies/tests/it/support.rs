@@ -37,8 +37,8 @@ pub(crate) fn ask(path: &str) -> Ask {
     }
 }
 
-pub(crate) fn asks(paths: &[&str]) -> Vec<Ask> {
-    paths.iter().map(|path| ask(path)).collect()
+pub(crate) fn asks<S: AsRef<str>>(paths: &[S]) -> Vec<Ask> {
+    paths.iter().map(|path| ask(path.as_ref())).collect()
 }
 
 #[allow(
@@ -83,6 +83,7 @@ impl Ask {
 }
 
 /// Requests with their paths as dense ids in one arena.
+#[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) requests: Vec<Request>,
     arena: Vec<BlockId>,
