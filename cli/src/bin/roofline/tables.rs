@@ -185,7 +185,7 @@ pub(crate) fn errors(table_rows: &[ErrorRow]) -> String {
         text += &table(&header, 1, rows);
         text.push('\n');
     }
-    text + "Errors in percent of the measured time: median / 90th percentile, then the calibrated model's worst and bias.\n"
+    text + "Errors in percent of the measured time: median / 90th percentile; then the calibrated model's\nlargest and its bias.\n"
 }
 
 /// A preset model in a list.
