@@ -108,6 +108,7 @@ impl FromArgMatches for Import {
 fn of_format(format: &'static Format) -> Command {
     let input = Arg::new("input")
         .required(true)
+        .value_name("INPUT")
         .value_parser(value_parser!(PathBuf))
         .help("The file or folder to read; .zst is unpacked");
     let out = Arg::new("out")
@@ -138,7 +139,9 @@ fn of_option(option: &'static Opt) -> Arg {
     };
     match option.kind {
         Kind::Flag => arg.action(ArgAction::SetTrue),
-        Kind::Choice(names) => arg.value_parser(PossibleValuesParser::new(names)),
+        Kind::Choice(names) => arg
+            .value_name("NAME")
+            .value_parser(PossibleValuesParser::new(names)),
         kind => arg
             .value_name(match kind {
                 Kind::Text(what) => what,
