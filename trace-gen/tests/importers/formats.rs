@@ -279,3 +279,23 @@ fn strict_refuses_what_would_be_changed_or_dropped() {
         assert!(!out.exists());
     }
 }
+
+#[test]
+fn repeated_rows_and_prompts_are_kept_and_told() {
+    let chat = |time: u32, session: &str| {
+        format!(
+            "{{\"timestamp\": {time}, \"input\": \"ab\", \"output\": \"c\", \"session_id\": \"{session}\"}}\n"
+        )
+    };
+    let text = [chat(1, "s"), chat(2, "s"), chat(2, "t"), chat(3, "s")].concat();
+    let (said, _) = imported("lmcache-agent", "in.jsonl", &text, &[]);
+    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    assert!(
+        said.contains("kept     1 rows repeat an earlier one"),
+        "{said}"
+    );
+    assert!(
+        said.contains("kept     2 prompts repeat an earlier prompt"),
+        "{said}"
+    );
+}
