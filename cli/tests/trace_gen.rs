@@ -135,7 +135,10 @@ fn mooncake_rows_become_requests() {
     let out = folder.path("out.parquet");
     let said = stderr(&trace_gen(&["import", "mooncake", &input, "-o", &out]));
     assert!(said.contains("3 requests"), "{said}");
-    assert!(said.contains("2 requests end in a partial last block"), "{said}");
+    assert!(
+        said.contains("2 requests end in a partial last block"),
+        "{said}"
+    );
     assert!(said.contains("changed  1 rows were out of order"), "{said}");
     let workload = workload(&out);
     let facts = workload.requests().iter().map(|request| {
