@@ -111,6 +111,13 @@ pub fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
 /// Lowers the bound at one capacity, starting from the PFOO price in every gap.
 pub fn prefix_dual(gains: &Gains, capacity_blocks: u64, stop: Stop) -> Dual {
     let price = pfoo(gains, capacity_blocks).price;
+    if capacity_blocks == 0 {
+        return Dual {
+            upper: 0.0,
+            prices: Prices::constant(gains.requests(), price),
+            steps: 0,
+        };
+    }
     let mut descent = Descent::new(gains, capacity_blocks, price);
     let mut steps = 0;
     while steps < stop.steps && !stop.reached(descent.best) && descent.step() {
@@ -138,8 +145,6 @@ const FIRST_AIM: f64 = 0.05;
 const LAST_AIM: f64 = 1e-9;
 /// What a bound must be lowered by, as a share, not to count as a stall.
 const WORTH_NOTING: f64 = 1e-6;
-/// Covers the rounding of all sums in a bound.
-const ROUNDING: f64 = 1e-12;
 
 /// Polyak steps towards a level a little below the best bound found: with momentum, and back to the best prices with half
 /// the aim when they stall.
@@ -230,7 +235,7 @@ impl<'a> Descent<'a> {
             sum += *load;
             *load = sum;
         }
-        self.note(bound * (1.0 + ROUNDING));
+        self.note(bound * self.gains.rounding());
     }
 
     fn note(&mut self, bound: f64) {

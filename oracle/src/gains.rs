@@ -77,6 +77,11 @@ impl Gains {
         self.shape
     }
 
+    /// A factor that covers the rounding of a sum over all requests and pieces.
+    pub(crate) fn rounding(&self) -> f64 {
+        1.0 + f64::EPSILON * (self.pieces.len() + self.starts.len()) as f64
+    }
+
     pub(crate) fn slack(&self) -> f64 {
         self.slack
     }

@@ -136,7 +136,7 @@ fn regret_head(run: &RegretRun) -> String {
         )
     };
     format!(
-        "{}: {} + {} at {} blocks: {:.2} s recovered where a schedule recovers {:.2} s\n",
+        "{}: {} + {} at {} blocks\nrecovered: {:.2} s, where a schedule recovers {:.2} s\n",
         run.setting.trace,
         run.policy,
         run.admission,

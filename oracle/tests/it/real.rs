@@ -10,10 +10,9 @@ use oracle::{
 };
 use serde_json::Value;
 use trace::{LoadOptions, Provenance, Request, Workload, WorkloadBuilder};
-use trace_gen::import::{FORMATS, Job, Values};
 
 use crate::golden_files::cost;
-use crate::support::{serve, total};
+use crate::support::{saved, serve, total};
 
 const BLOCK_TOKENS: u32 = 512;
 
@@ -28,36 +27,92 @@ fn shared(file: &str) -> Option<PathBuf> {
     None
 }
 
-/// A data set as its importer reads it by default.
-fn imported(format: &str, path: &str) -> Option<Workload> {
-    let input = shared(path)?;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("trace.parquet");
-    let format = FORMATS.iter().find(|known| known.name == format).unwrap();
-    let mut job = Job {
-        format,
-        input: &input,
-        out: &file,
-        strict: false,
-        values: Values::new(format, []).unwrap(),
-        progress: &mut |_, _| (),
-    };
-    job.run().unwrap();
-    Some(
-        trace::load(&file, &LoadOptions::default())
-            .unwrap()
-            .workload,
-    )
+/// Which blocks of a Mooncake prompt count.
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    /// Full ones, as in this project.
+    Full,
+    /// The partial last one too, and all of them can hit.
+    Partial,
 }
 
-/// The Mooncake conversation trace with full blocks only.
+/// The Mooncake conversation trace, and the true lengths of its prompts.
+fn mooncake_keeping(keep: Keep) -> Option<(Workload, Vec<u32>)> {
+    let text = fs::read_to_string(shared("mooncake/conversation_trace.jsonl")?).unwrap();
+    let mut builder = WorkloadBuilder::new(BLOCK_TOKENS);
+    let mut lengths = Vec::new();
+    for line in text.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let length = row["input_length"].as_u64().unwrap() as u32;
+        let mut path = ids(&row["hash_ids"]);
+        let prompt_tokens = match keep {
+            Keep::Full => length,
+            // One token more than the blocks hold, so that the last of them may hit.
+            Keep::Partial => path.len() as u32 * BLOCK_TOKENS + 1,
+        };
+        path.truncate((prompt_tokens / BLOCK_TOKENS) as usize);
+        push(&mut builder, prompt_tokens, &path);
+        lengths.push(length);
+    }
+    Some((builder.finish(Provenance::default()), lengths))
+}
+
 fn mooncake() -> Option<Workload> {
-    imported("mooncake", "mooncake/conversation_trace.jsonl")
+    Some(mooncake_keeping(Keep::Full)?.0)
 }
 
-/// The Claude Code sessions, their starts spread over four hours.
+fn ids(list: &Value) -> Vec<u64> {
+    let ids = list.as_array().unwrap().iter();
+    ids.map(|id| id.as_u64().unwrap()).collect()
+}
+
+fn push(builder: &mut WorkloadBuilder, prompt_tokens: u32, path: &[u64]) {
+    let request = Request {
+        prompt_tokens,
+        prompt_blocks: path.len() as u32,
+        ..Request::default()
+    };
+    builder.push(request, path).unwrap();
+}
+
+/// The Claude Code sessions, each in its own id space, their starts spread over four hours.
 fn claude() -> Option<Workload> {
-    imported("agentx", "claude-code-sessions")
+    let folder = shared("claude-code-sessions")?;
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    let mut requests = Vec::new();
+    for (index, file) in (0_u64..).zip(&files) {
+        let text = zstd::decode_all(fs::File::open(file).unwrap()).unwrap();
+        let session: Value = serde_json::from_slice(&text).unwrap();
+        // The golden ratio spreads any number of starts evenly.
+        let start = (index as f64 * 0.618_033_988_749_895).fract() * 4.0 * 3600.0;
+        flatten(&session["requests"], start, index << 32, &mut requests);
+    }
+    requests.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut builder = WorkloadBuilder::new(64);
+    for (_, prompt_tokens, path) in &requests {
+        push(&mut builder, *prompt_tokens, path);
+    }
+    Some(builder.finish(Provenance::default()))
+}
+
+/// The requests of a session and of its sub-agents: time, prompt tokens, path.
+fn flatten(items: &Value, start: f64, id_space: u64, requests: &mut Vec<(f64, u32, Vec<u64>)>) {
+    for item in items.as_array().unwrap() {
+        let time = start + item["t"].as_f64().unwrap();
+        if item["type"] == "subagent" {
+            flatten(&item["requests"], time, id_space, requests);
+        } else {
+            let path = ids(&item["hash_ids"])
+                .iter()
+                .map(|id| id_space | id)
+                .collect();
+            requests.push((time, item["in"].as_u64().unwrap() as u32, path));
+        }
+    }
 }
 
 fn belady_blocks(workload: &Workload, capacity: u64) -> u64 {
@@ -162,6 +217,65 @@ fn claude_sessions_are_exact_in_tokens_and_close_in_seconds() {
     check_gaps(&workload, "causal", &limits(5.0, 5.0));
 }
 
+/// Every eviction policy of the registry, and every admission policy before LRU, against the upper bounds.
+fn check_policies(workload: &Workload, capacities: &[u64]) {
+    let pairs: Vec<_> = policies::EVICTION
+        .iter()
+        .map(|eviction| (eviction.name, "all"))
+        .chain(
+            policies::ADMISSION
+                .iter()
+                .map(|admission| ("lru", admission.name)),
+        )
+        .collect();
+    let costs = ["course", "causal"].map(cost);
+    let oracles = [0, 1].map(|index: usize| Oracle::new(workload, costs[index].as_ref(), 0));
+    for capacity in capacities {
+        let options = Options::default();
+        let brackets = [0, 1].map(|index: usize| oracles[index].bracket(*capacity, &options));
+        for (eviction, admission) in &pairs {
+            let hits = serve(workload, *capacity, eviction, admission).hit_blocks;
+            let tokens = total(&hits) * u64::from(workload.block_tokens());
+            let who = format!("{eviction} + {admission} at {capacity}");
+            assert!(tokens <= brackets[0].tokens.upper, "{who}");
+            for (cost, bracket) in costs.iter().zip(&brackets) {
+                let saved = |(time, hit): (u32, &u32)| saved(workload, cost.as_ref(), time, *hit);
+                let seconds: f64 = (0..).zip(&hits).map(saved).sum();
+                let upper = bracket.seconds.upper * (1.0 + 1e-9);
+                assert!(seconds <= upper, "{who} under {}", cost.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_policy_passes_the_upper_bounds_on_the_examples() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let is_trace = |file: &PathBuf| file.extension().is_some_and(|end| end == "parquet");
+    let traces: Vec<_> = files.filter(is_trace).collect();
+    assert!(!traces.is_empty());
+    for file in traces {
+        let workload = trace::load(&file, &LoadOptions::default())
+            .unwrap()
+            .workload;
+        let share = |percent: u64| u64::from(workload.distinct_blocks()) * percent / 100;
+        check_policies(&workload, &[share(5), share(30)]);
+    }
+}
+
+#[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "in debug builds a small cache checks all it holds at every request"
+)]
+fn no_policy_passes_the_upper_bounds_on_mooncake() {
+    let Some(workload) = mooncake() else { return };
+    check_policies(&workload, &[256, 1_024, 4_096, 16_384]);
+}
+
 /// The reference simulator's offline policy: it gives the partial last block a slot, counts its tokens when the whole
 /// prompt comes again, and warms up with half of the requests. Told to do the same, our upper bound is never below it.
 #[test]
@@ -169,7 +283,7 @@ fn the_reference_simulators_offline_policy_stays_below_the_upper_bound() {
     let Some(table) = shared("reference-hit-rates/mooncake_conversation.csv") else {
         return;
     };
-    let Some((workload, prompt_tokens)) = mooncake_with_partial_blocks() else {
+    let Some((workload, prompt_tokens)) = mooncake_keeping(Keep::Partial) else {
         return;
     };
     let mut checked = 0;
@@ -200,25 +314,4 @@ fn the_reference_simulators_offline_policy_stays_below_the_upper_bound() {
         checked += 1;
     }
     assert_eq!(checked, 8);
-}
-
-/// The trace with a slot for the partial last block of every prompt, and the true lengths of the prompts.
-fn mooncake_with_partial_blocks() -> Option<(Workload, Vec<u32>)> {
-    let text = fs::read_to_string(shared("mooncake/conversation_trace.jsonl")?).unwrap();
-    let mut builder = WorkloadBuilder::new(BLOCK_TOKENS);
-    let mut lengths = Vec::new();
-    for line in text.lines() {
-        let row: Value = serde_json::from_str(line).unwrap();
-        let ids = row["hash_ids"].as_array().unwrap();
-        let path: Vec<_> = ids.iter().map(|id| id.as_u64().unwrap()).collect();
-        let request = Request {
-            // One token more than the blocks hold, so that the last of them may hit.
-            prompt_tokens: path.len() as u32 * BLOCK_TOKENS + 1,
-            prompt_blocks: path.len() as u32,
-            ..Request::default()
-        };
-        builder.push(request, &path).unwrap();
-        lengths.push(row["input_length"].as_u64().unwrap() as u32);
-    }
-    Some((builder.finish(Provenance::default()), lengths))
 }

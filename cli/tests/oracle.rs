@@ -1,0 +1,260 @@
+//! `oracle` as its users run it: the real binary on real files.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn oracle(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_oracle"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The error of a run that fails with this code and prints nothing else.
+fn failure(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&stdout(output)).unwrap()
+}
+
+/// A folder with `agent.parquet`, the example trace, in it.
+fn example() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/agent.parquet");
+    fs::copy(path, folder.path().join("agent.parquet")).unwrap();
+    folder
+}
+
+/// A folder with `ledger.parquet` in it.
+fn ledger() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_trace-gen"))
+        .current_dir(&folder)
+        .args(["ledger", "-o", "ledger.parquet"])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    folder
+}
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap()
+}
+
+#[test]
+fn the_json_has_the_promised_names_and_the_bounds_hold() {
+    let folder = example();
+    let capacities = "0,1%,5%,20%,100%";
+    let args = [
+        "--trace",
+        "agent.parquet",
+        "--capacity",
+        capacities,
+        "--format",
+        "json",
+        "--no-bypass",
+    ];
+    let report = json(&oracle(folder.path(), &args));
+    assert_eq!(report["schema"], "1");
+    assert_eq!(report["traces"][0]["path"], "agent.parquet");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 5);
+    for run in runs {
+        assert_eq!(run["trace"], "agent.parquet");
+        assert!(run["tokens"]["exact"].is_boolean() && run["inversions"].is_u64());
+        assert!(
+            run.get("wall_seconds").is_none(),
+            "no clock unless asked for"
+        );
+        let ceiling = number(run, "/ceiling/hit_tokens");
+        let tokens =
+            ["/lru/hit_tokens", "/tokens/lower", "/tokens/upper"].map(|at| number(run, at));
+        assert!(tokens.is_sorted() && tokens[2] <= ceiling, "{run}");
+        assert!(number(run, "/no_bypass/hit_tokens") <= tokens[2], "{run}");
+        let seconds = [
+            "/lru/prefill_seconds_recovered",
+            "/seconds/lower",
+            "/seconds/upper",
+        ];
+        let seconds = seconds.map(|at| number(run, at));
+        assert!(
+            seconds.is_sorted_by(|low, high| *low <= high * (1.0 + 1e-9)),
+            "{run}"
+        );
+        assert!(
+            (0.0..0.1).contains(&number(run, "/seconds/gap").abs()),
+            "{run}"
+        );
+    }
+    assert_eq!(runs[0]["seconds"]["upper"], 0.0);
+    let all = &runs[4];
+    assert_eq!(all["tokens"]["upper"], all["ceiling"]["hit_tokens"]);
+}
+
+#[test]
+fn threads_do_not_change_a_byte() {
+    let folder = example();
+    let run = |threads| {
+        let capacities = "1%,3%,10%,30%";
+        let args = [
+            "--trace",
+            "agent.parquet",
+            "--capacity",
+            capacities,
+            "--threads",
+            threads,
+            "--format",
+            "csv",
+        ];
+        stdout(&oracle(folder.path(), &args))
+    };
+    let one = run("1");
+    assert_eq!(one.lines().count(), 5);
+    assert!(
+        one.lines().next().unwrap().contains("seconds.upper"),
+        "{one}"
+    );
+    assert_eq!(one, run("4"));
+}
+
+#[test]
+fn tables_are_readable_at_100_columns() {
+    let folder = example();
+    for args in [
+        vec!["--trace", "agent.parquet", "--capacity", "1%,10%"],
+        vec!["curve", "--trace", "agent.parquet"],
+        vec![
+            "regret",
+            "--trace",
+            "agent.parquet",
+            "--capacity",
+            "5%",
+            "--policy",
+            "lru,fifo",
+        ],
+    ] {
+        let text = stdout(&oracle(folder.path(), &args));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{text}"
+        );
+        assert!(text.lines().count() > 4, "{text}");
+    }
+}
+
+#[test]
+fn the_ledger_recovers_all_there_is() {
+    let folder = ledger();
+    let args = ["--trace", "ledger.parquet", "--format", "json"];
+    let report = json(&oracle(folder.path(), &args));
+    let run = &report["runs"][0];
+    assert_eq!(run["tokens"]["upper"], 90_624);
+    assert_eq!(run["tokens"]["exact"], true);
+    assert!(
+        (number(run, "/seconds/upper") - 3.0052).abs() < 1e-4,
+        "{run}"
+    );
+    assert!(number(run, "/seconds/gap") < 1e-9, "{run}");
+}
+
+#[test]
+fn the_curve_and_the_brackets_agree() {
+    let folder = example();
+    let capacities = "2%,7%,40%";
+    let args = |command: &[&'static str]| {
+        let rest = [
+            "--trace",
+            "agent.parquet",
+            "--capacity",
+            capacities,
+            "--format",
+            "json",
+        ];
+        [command, &rest]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let run = |command| {
+        let args = args(command);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        json(&oracle(folder.path(), &args))
+    };
+    let (curve, brackets) = (run(&["curve"]), run(&[]));
+    for at in 0..3 {
+        let (point, run) = (&curve["points"][at], &brackets["runs"][at]);
+        assert_eq!(point["capacity_blocks"], run["capacity_blocks"]);
+        assert_eq!(point["lru_hit_tokens"], run["lru"]["hit_tokens"]);
+        assert_eq!(point["belady_hit_tokens"], run["tokens"]["upper"]);
+    }
+}
+
+#[test]
+fn regret_explains_the_whole_difference() {
+    let folder = example();
+    let args = [
+        "regret",
+        "--trace",
+        "agent.parquet",
+        "--capacity",
+        "5%",
+        "--policy",
+        "lru,fifo",
+        "--format",
+        "json",
+    ];
+    let report = json(&oracle(folder.path(), &args));
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let at = |path: &str| number(run, &format!("/regret{path}"));
+        let short =
+            at("/oracle/prefill_seconds_recovered") - at("/policy/prefill_seconds_recovered");
+        let explained = at("/premature/seconds") + at("/refused/seconds") - at("/lucky/seconds");
+        assert!(
+            short > 0.0 && (short - explained).abs() < 1e-9 * short.max(1.0),
+            "{run}"
+        );
+        assert!(!run["regret"]["by"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn wrong_input_is_named_and_leaves_no_file() {
+    let folder = ledger();
+    let at = folder.path();
+    let trace = ["--trace", "ledger.parquet"];
+    let with = |more: &[&str]| oracle(at, &[&trace[..], more].concat());
+    assert!(failure(&with(&["--gap", "200%"]), 2).contains("no gap"));
+    assert!(failure(&with(&["--capacity", "5"]), 2).contains("no capacity"));
+    assert!(failure(&with(&["--cost", "corse"]), 1).contains("course"));
+    let nowhere = with(&["--out", "no/such/folder/out.json"]);
+    assert!(failure(&nowhere, 1).contains("no/such/folder/out.json"));
+    fs::write(at.join("broken.parquet"), b"PAR1 and no more").unwrap();
+    let broken = oracle(at, &["--trace", "broken.parquet", "--out", "out.json"]);
+    assert!(failure(&broken, 1).contains("broken.parquet"));
+    let policy = oracle(
+        at,
+        &["regret", "--trace", "ledger.parquet", "--policy", "lruu"],
+    );
+    assert!(failure(&policy, 1).contains("did you mean `lru`"));
+    assert!(!at.join("out.json").exists());
+}
