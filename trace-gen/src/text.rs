@@ -47,6 +47,11 @@ impl Fresh {
     }
 }
 
+/// The `n`-th of all token ids in a scattered order: no two numbers give the same.
+pub(crate) fn nth_token(n: u32) -> u32 {
+    scramble(n)
+}
+
 /// The finaliser of MurmurHash3, a bijection of 32 bits.
 fn scramble(mut x: u32) -> u32 {
     x ^= x >> 16;
@@ -96,6 +101,14 @@ impl Text {
         match &mut self.ids {
             Ids::Tokens(ids) => ids.truncate(tokens as usize),
             Ids::Blocks { block_tokens, ids } => ids.truncate((tokens / *block_tokens) as usize),
+        }
+    }
+
+    /// The ids of the full blocks; none of a text of tokens.
+    pub(crate) fn into_blocks(self) -> Vec<u64> {
+        match self.ids {
+            Ids::Tokens(_) => Vec::new(),
+            Ids::Blocks { ids, .. } => ids,
         }
     }
 

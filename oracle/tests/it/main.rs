@@ -8,5 +8,6 @@ mod golden_files;
 mod golden;
 mod lp;
 mod named;
+mod real;
 mod small;
 mod support;
