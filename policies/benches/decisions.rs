@@ -137,7 +137,7 @@ impl<'t> Running<'t> {
 
 fn decisions(criterion: &mut Criterion) {
     let evictions = EVICTION.iter().map(|entry| (entry.name, "all"));
-    let admissions = ADMISSION.iter().map(|entry| ("lru", entry.name));
+    let admissions = ADMISSION[1..].iter().map(|entry| ("lru", entry.name));
     let pairs: Vec<_> = evictions.chain(admissions).collect();
     for leaves in LEAVES {
         let traffic = Traffic::new(leaves);

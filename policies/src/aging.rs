@@ -1,5 +1,7 @@
 //! Leaves in classes whose worth changes with their age.
 
+use std::collections::VecDeque;
+
 use policy_api::{Ranked, RunId};
 
 use crate::groups::Groups;
@@ -14,38 +16,55 @@ pub(crate) struct Aging<T> {
     now: i64,
     groups: Groups<T>,
     leaves: RunTable<Leaf<T>>,
-    /// Leaves by when they enter their next bucket.
-    due: Ranked<i64>,
+    offers: u64,
+    /// Per bucket its leaves in the order they go on to the next one. A leaf that is gone may still be listed.
+    flows: Vec<VecDeque<Flowing>>,
+    /// Leaves that came into the middle of a flow, by when they go on.
+    late: Ranked<i64>,
 }
 
 #[derive(Clone, Copy)]
 struct Leaf<T> {
+    offer: u64,
     class: u32,
     since: i64,
     score: f64,
     tie: T,
 }
 
+/// A leaf in a flow, and the offer that put it there.
+#[derive(Clone, Copy)]
+struct Flowing {
+    id: RunId,
+    offer: u64,
+    since: i64,
+}
+
 impl<T: Ord + Copy> Aging<T> {
     /// `edges` are the lower edges of the buckets, ascending from 0.
     pub(crate) fn new(edges: Vec<i64>) -> Self {
         Self {
+            flows: vec![VecDeque::new(); edges.len()],
             edges,
             now: i64::MIN,
             groups: Groups::new(),
             leaves: RunTable::new(),
-            due: Ranked::new(),
+            offers: 0,
+            late: Ranked::new(),
         }
     }
 
     /// Offers a leaf whose age counts from `since`.
     pub(crate) fn offer(&mut self, id: RunId, class: u32, since: i64, score: f64, tie: T) {
+        self.offers += 1;
         let leaf = Leaf {
+            offer: self.offers,
             class,
             since,
             score,
             tie,
         };
+        self.late.remove(id);
         self.leaves.put(id, leaf);
         self.place(id, leaf);
     }
@@ -53,7 +72,7 @@ impl<T: Ord + Copy> Aging<T> {
     pub(crate) fn withdraw(&mut self, id: RunId) {
         self.leaves.remove(id);
         self.groups.remove(id);
-        self.due.remove(id);
+        self.late.remove(id);
     }
 
     pub(crate) fn first(&mut self) -> Option<RunId> {
@@ -63,10 +82,13 @@ impl<T: Ord + Copy> Aging<T> {
     /// Lets time pass.
     pub(crate) fn advance(&mut self, now: i64) {
         self.now = self.now.max(now);
-        while let Some((due, id)) = self.due.first_entry()
+        for bucket in 1..self.edges.len() {
+            self.flow_into(bucket);
+        }
+        while let Some((due, id)) = self.late.first_entry()
             && due <= self.now
         {
-            self.due.remove(id);
+            self.late.remove(id);
             if let Some(&leaf) = self.leaves.get(id) {
                 self.place(id, leaf);
             }
@@ -100,12 +122,36 @@ impl<T: Ord + Copy> Aging<T> {
             .collect()
     }
 
+    /// Moves on the leaves of the bucket before that have come of age.
+    fn flow_into(&mut self, bucket: usize) {
+        while let Some(&Flowing { id, offer, since }) = self.flows[bucket - 1].front()
+            && since.saturating_add(self.edges[bucket]) <= self.now
+        {
+            self.flows[bucket - 1].pop_front();
+            if let Some(&leaf) = self.leaves.get(id)
+                && leaf.offer == offer
+            {
+                self.place(id, leaf);
+            }
+        }
+    }
+
     fn place(&mut self, id: RunId, leaf: Leaf<T>) {
         let bucket = bucket_of(&self.edges, self.now.saturating_sub(leaf.since));
         let group = self.group(leaf.class, bucket);
         self.groups.put(id, group, leaf.score, leaf.tie);
-        if let Some(next) = self.edges.get(bucket + 1) {
-            self.due.put(id, leaf.since.saturating_add(*next));
+        let Some(next) = self.edges.get(bucket + 1) else {
+            return;
+        };
+        let flow = &mut self.flows[bucket];
+        if flow.back().is_none_or(|last| last.since <= leaf.since) {
+            flow.push_back(Flowing {
+                id,
+                offer: leaf.offer,
+                since: leaf.since,
+            });
+        } else {
+            self.late.put(id, leaf.since.saturating_add(*next));
         }
     }
 

@@ -14,7 +14,7 @@
 //! The learned ones watch every leaf, and for a while what was evicted, until it is used or given up, and keep a life table
 //! of the ages at which either happened. From it follows the chance that a leaf of some age is used within the horizon,
 //! which by default is how long evicted blocks have been unused on average: the time for which a choice made now matters.
-//! Ages are in buckets of half an octave from a millisecond on, so within a class and bucket the order is by recompute per
+//! Ages are in buckets of an octave from 100 ms on, so within a class and bucket the order is by recompute per
 //! GB and changes only when something is learned: the order is exact over all leaves.
 //!
 //! Cost: `recency` as `lru`; `frequency` also one visit to every run of the path. The learned ones O(log leaves) per offer
@@ -40,7 +40,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "this project",
     idea: "A leaf is worth the prefill it will save for the memory it takes. Recompute per GB is nearly flat, so the chance \
            of reuse decides: it is learned from the ages at which leaves like this one were used again. Ages count in \
-           buckets of half an octave, exact over all leaves within them.",
+           buckets of an octave, exact over all leaves within them.",
     cost: "O(log leaves) per offer and age bucket, amortised; a fit every 256 requests or more",
     avoid_when: "LRU is right and every cycle counts",
     params: &[
@@ -175,8 +175,9 @@ impl Classes {
     }
 }
 
-const EDGES: usize = 64;
-const FIRST_EDGE_US: i64 = 1_000;
+const EDGES: usize = 26;
+/// Younger leaves are all alike: in that time no cache worth having fills up.
+const FIRST_EDGE_US: i64 = 100_000;
 const REFIT_REQUESTS: u64 = 256;
 const KEPT_AT_REFIT: f64 = 0.98;
 /// Evicted blocks are watched for as long as so many caches full were evicted.
@@ -206,7 +207,7 @@ struct Learned {
 
 impl Learned {
     fn new(setup: &Setup, classes: Classes, horizon_us: Option<i64>) -> Self {
-        let edges = geometric_edges(FIRST_EDGE_US, 2, EDGES);
+        let edges = geometric_edges(FIRST_EDGE_US, 1, EDGES);
         let mut learned = Self {
             classes,
             block_tokens: setup.block_tokens,
@@ -262,12 +263,9 @@ impl Learned {
         for &(class, since_us) in self.watched.memories() {
             alive[class as usize][self.bucket(since_us)] += 1.0;
         }
-        let all_alive = (0..self.edges.len())
-            .map(|bucket| alive.iter().map(|class| class[bucket]).sum())
-            .collect::<Vec<f64>>();
-        let horizon_us = self.horizon_us();
-        for (class, alive) in (0..).zip(&alive) {
-            let chances = self.survival.chances(class, alive, &all_alive, horizon_us);
+        let fit = self.survival.fit(&alive, self.horizon_us());
+        for class in 0..count {
+            let chances = fit.chances(class);
             self.leaves.weigh(class, |bucket| chances[bucket]);
         }
         self.survival.fade(KEPT_AT_REFIT);
@@ -477,10 +475,11 @@ mod tests {
         let gone = leaf(1);
         learned.offer(&gone);
         learned.evicted(&gone, true);
-        let none = vec![0.0; EDGES];
-        let before = learned.survival.chances(0, &none, &none, 1e6)[0];
+        let nobody = vec![vec![0.0; EDGES]; KINDS as usize];
+        let chance = |learned: &Learned| learned.survival.fit(&nobody, 1e6).chances(0)[0];
+        let before = chance(&learned);
         learned.offer(&gone);
-        assert!(learned.survival.chances(0, &none, &none, 1e6)[0] > before);
+        assert!(chance(&learned) > before);
         assert_eq!(learned.watched.len(), 0);
     }
 }

@@ -29,6 +29,8 @@ struct Group<T> {
     weight: f64,
     heap: BinaryHeap<Reverse<Entry<T>>>,
     live: usize,
+    /// Stamp of the entry that stands for the group among the firsts.
+    first: u64,
 }
 
 /// A score, its tie, whose they are, and the stamp by which a stale entry is told.
@@ -55,24 +57,35 @@ impl<T: Ord + Copy> Groups<T> {
         self.stamps += 1;
         let stamp = self.stamps;
         self.members.put(id, Member { group, stamp });
-        let heap = &mut self.groups[group as usize];
-        heap.heap.push(Reverse((Score(score), tie, id, stamp)));
-        heap.live += 1;
-        self.refresh(group);
+        let entry = Reverse((Score(score), tie, id, stamp));
+        let group_state = &mut self.groups[group as usize];
+        let is_first = group_state.heap.peek().is_none_or(|top| entry > *top);
+        group_state.heap.push(entry);
+        group_state.live += 1;
+        let stale_floor = STALE_FLOOR + STALE_FACTOR * group_state.live;
+        if is_first || group_state.heap.len() > stale_floor {
+            self.refresh(group);
+        }
     }
 
     pub(crate) fn remove(&mut self, id: RunId) {
-        if let Some(Member { group, .. }) = self.members.remove(id) {
-            self.groups[group as usize].live -= 1;
-            self.refresh(group);
+        if let Some(Member { group, stamp }) = self.members.remove(id) {
+            let state = &mut self.groups[group as usize];
+            state.live -= 1;
+            if state.first == stamp {
+                self.refresh(group);
+            }
         }
     }
 
     /// Gives a group its weight.
     pub(crate) fn weigh(&mut self, group: u32, weight: f64) {
         self.make_groups(group);
-        self.groups[group as usize].weight = weight;
-        self.refresh(group);
+        let state = &mut self.groups[group as usize];
+        state.weight = weight;
+        if state.live > 0 {
+            self.refresh(group);
+        }
     }
 
     pub(crate) fn first(&mut self) -> Option<RunId> {
@@ -93,6 +106,7 @@ impl<T: Ord + Copy> Groups<T> {
                 weight: 1.0,
                 heap: BinaryHeap::new(),
                 live: 0,
+                first: 0,
             });
         }
     }
@@ -113,11 +127,15 @@ impl<T: Ord + Copy> Groups<T> {
             group.heap.retain(is_live);
         }
         match group.heap.peek() {
-            Some(Reverse((Score(score), tie, ..))) => {
+            Some(Reverse((Score(score), tie, _, stamp))) => {
+                group.first = *stamp;
                 let first = (Score(group.weight * score), *tie);
                 self.firsts.put(RunId(number), first);
             }
-            None => self.firsts.remove(RunId(number)),
+            None => {
+                group.first = 0;
+                self.firsts.remove(RunId(number));
+            }
         }
     }
 }

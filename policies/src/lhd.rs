@@ -5,7 +5,7 @@
 //! used over the time it is still expected to take up room. The leaf of the least density goes. As a run of n blocks hits
 //! n times and takes n times the room, its length cancels out.
 //!
-//! Ages are in requests since the last use, in buckets of half an octave; classes are the uses since admission (1, 2, 3,
+//! Ages are in requests since the last use, in buckets of an octave from 16 on; classes are the uses since admission (1, 2, 3,
 //! more). Every 1,000 requests the densities are computed anew and what was counted loses a tenth. One pretended use after
 //! a life as long as the age itself makes it LRU as long as nothing is known.
 //!
@@ -23,7 +23,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     summary: "the leaf of the least expected hits per block and request goes, learned by age",
     source: "Beckmann, Chen and Cidon, LHD, NSDI 2018",
     idea: "From the ages at which runs were used or evicted follows what a run of some age will still bring for the room \
-           it takes. Exact over all leaves within age buckets of half an octave, where the paper samples 64.",
+           it takes. Exact over all leaves within age buckets of an octave, where the paper samples 64.",
     cost: "O(log leaves) per offer and age bucket, amortised; one visit to every run of the path",
     avoid_when: "age since the last use says little",
     params: &[],
@@ -32,7 +32,9 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 };
 
 const CLASSES: usize = 4;
-const BUCKETS: usize = 60;
+const BUCKETS: usize = 28;
+/// Younger runs are all alike: in that time no cache worth having fills up.
+const FIRST_EDGE: i64 = 16;
 const REFIT_REQUESTS: u32 = 1_000;
 const KEPT_AT_REFIT: f64 = 0.9;
 
@@ -53,7 +55,7 @@ struct Lhd {
 
 impl Lhd {
     fn new() -> Self {
-        let edges = geometric_edges(1, 2, BUCKETS);
+        let edges = geometric_edges(FIRST_EDGE, 1, BUCKETS);
         let none = Counts {
             used: [0.0; BUCKETS],
             gone: [0.0; BUCKETS],

@@ -4,8 +4,8 @@
 //! the request's end are what a miss there would cost; an average that gives the latest request a weight of 0.2, over the
 //! run's bytes and over 1 + age / 60 s, is the run's worth. The run worth least goes.
 //!
-//! Ages are in buckets of a quarter of an octave from one second on, each counted as its lower edge, so the worth is at
-//! most 19% too high; within that the order is exact over all leaves.
+//! Ages are in buckets of half an octave from one second on, each counted as its lower edge, so the worth is at most 41% too
+//! high; within that the order is exact over all leaves.
 //!
 //! Cost: as `lru`, one visit to every run of the path, and a move per bucket of age. Do not use it where long runs are
 //! worth their bytes: a run's own length is in the divisor only.
@@ -22,8 +22,8 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lmcache-cost",
     summary: "average tokens behind the run's start per byte, over 1 + age / 60 s; the smallest goes",
     source: "LMCache (cost-aware policy)",
-    idea: "A miss costs everything from the run's start on; per byte, and fading with age. Ages count in buckets of a \
-           quarter of an octave, exact over all leaves within them.",
+    idea: "A miss costs everything from the run's start on; per byte, and fading with age. Ages count in buckets of \
+           half an octave, exact over all leaves within them.",
     cost: "O(log leaves) per offer and age bucket, amortised; one visit to every run of the path",
     avoid_when: "long runs are worth their bytes",
     params: &[],
@@ -46,7 +46,7 @@ struct LmCacheCost {
 
 impl LmCacheCost {
     fn new(block_tokens: u32) -> Self {
-        let edges = geometric_edges(1_000_000, 4, 100);
+        let edges = geometric_edges(1_000_000, 2, 50);
         let mut leaves = Aging::new(edges.clone());
         leaves.weigh(0, |bucket| fade(edges[bucket]));
         Self {

@@ -16,6 +16,21 @@ struct Counts {
     lost: Vec<f64>,
 }
 
+/// Chances of a use within the horizon.
+pub(crate) struct Fit {
+    classes: Vec<Option<Vec<f64>>>,
+    common: Vec<f64>,
+}
+
+impl Fit {
+    /// By bucket, the chance that what has reached its lower edge is used within the horizon.
+    pub(crate) fn chances(&self, class: u32) -> &[f64] {
+        self.classes[class as usize]
+            .as_ref()
+            .unwrap_or(&self.common)
+    }
+}
+
 /// A class starts as so many observations of what all classes do, and all classes as so many of what is assumed: one use in ten
 /// of what reaches a bucket. On buckets that grow geometrically that is a power law, under which the older is the
 /// less likely to be used: LRU, as long as nothing is known.
@@ -53,22 +68,25 @@ impl Survival {
         }
     }
 
-    /// For a class, by bucket, the chance that what has reached its lower edge is used within `horizon`. `alive` are the
-    /// things of the class that are watched, by bucket; `all_alive` those of all classes.
-    pub(crate) fn chances(
-        &self,
-        class: u32,
-        alive: &[f64],
-        all_alive: &[f64],
-        horizon: f64,
-    ) -> Vec<f64> {
+    /// The chances of all classes. `alive` are the things that are watched, by class and bucket.
+    pub(crate) fn fit(&self, alive: &[Vec<f64>], horizon: f64) -> Fit {
+        let all_alive: Vec<f64> = (0..self.edges.len())
+            .map(|bucket| alive.iter().map(|class| class[bucket]).sum())
+            .collect();
         let assumed = vec![ASSUMED_HAZARD; self.edges.len()];
-        let common = self.all.hazards(all_alive, &assumed);
-        let hazards = match &self.classes[class as usize] {
-            Some(counts) => counts.hazards(alive, &common),
-            None => common,
-        };
-        self.chances_of(&hazards, horizon)
+        let common = self.all.hazards(&all_alive, &assumed);
+        let nothing = Counts::new(self.edges.len());
+        let classes = self.classes.iter().zip(alive).map(|(counts, alive)| {
+            let is_known = counts.is_some() || alive.iter().any(|count| *count > 0.0);
+            is_known.then(|| {
+                let counts = counts.as_ref().unwrap_or(&nothing);
+                self.chances_of(&counts.hazards(alive, &common), horizon)
+            })
+        });
+        Fit {
+            classes: classes.collect(),
+            common: self.chances_of(&common, horizon),
+        }
     }
 
     fn class(&mut self, class: u32) -> &mut Counts {
@@ -144,7 +162,8 @@ mod tests {
     #[test]
     fn as_long_as_nothing_is_known_the_older_is_less_likely_to_be_used() {
         let survival = Survival::new(geometric_edges(1, 1, 10), 2);
-        let chances = survival.chances(0, &[0.0; 10], &[0.0; 10], 4.0);
+        let fit = survival.fit(&[vec![0.0; 10], vec![0.0; 10]], 4.0);
+        let chances = fit.chances(0);
         // From age 1 on: the buckets [1, 2), [2, 4) and a quarter of [4, 8).
         assert!(close(chances[1], 1.0 - 0.9 * 0.9 * 0.9f64.powf(0.25)));
         assert!(chances[1..].is_sorted_by(|younger, older| younger > older));
@@ -169,13 +188,14 @@ mod tests {
         for _ in 0..1000 {
             survival.used(0, 2);
         }
-        let chances = |survival: &Survival| survival.chances(1, &[0.0; 6], &[0.0; 6], 1e9);
-        assert!(chances(&survival)[0] > 0.95);
+        let nobody = [vec![0.0; 6], vec![0.0; 6]];
+        let chance = |survival: &Survival| survival.fit(&nobody, 1e9).chances(1)[0];
+        assert!(chance(&survival) > 0.95);
         for _ in 0..1000 {
             survival.lost(1, 5);
         }
-        assert!(chances(&survival)[0] < 0.05);
+        assert!(chance(&survival) < 0.05);
         survival.fade(0.0);
-        assert!(close(chances(&survival)[0], 1.0 - 0.9f64.powi(6)));
+        assert!(close(chance(&survival), 1.0 - 0.9f64.powi(6)));
     }
 }
