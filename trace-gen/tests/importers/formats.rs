@@ -78,6 +78,31 @@ fn aiperf_sessions_wait_for_the_answer_and_their_delay() {
 }
 
 #[test]
+fn aiperf_rows_that_hold_what_is_new_build_up_their_sessions() {
+    let text = r#"{"session_id": "a", "timestamp": 0, "input_length": 6, "output_length": 3, "hash_ids": [1, 2]}
+{"session_id": "a", "input_length": 5, "output_length": 1, "hash_ids": [3, 4]}
+{"session_id": "b", "timestamp": 1, "input_length": 4, "output_length": 1, "hash_ids": [1]}
+{"session_id": "b", "input_length": 6, "output_length": 1, "hash_ids": [3, 2]}
+"#;
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", text);
+    let out = folder.path("out.parquet");
+    let said = import("aiperf", &input, &out, &[("block-tokens", "4")]);
+    assert!(said.contains("rows hold what is new"), "{said}");
+    let tokens = workload(&out, Some(1));
+    assert_eq!(arrivals_ms(&tokens), [0, 1, 21, 60]);
+    let lengths = column(&tokens, |request| request.prompt_tokens);
+    // Those of `a` are 6, and then 6 + 3 + 5; those of `b` 4, and then 4 + 1 + 6.
+    assert_eq!(lengths, [6, 4, 11, 14]);
+    // `b` shares the block 1; the answers keep the sessions apart from there on. The last token of an answer is not
+    // cached.
+    assert_eq!(column(&tokens, |request| request.seen_blocks), [0, 4, 4, 8]);
+    let whole = [("block-tokens", "4"), ("context", "whole")];
+    let said = import("aiperf", &input, &out, &whole);
+    assert!(!said.contains("rows hold what is new"), "{said}");
+}
+
+#[test]
 fn chat_requests_become_tokens() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", CHAT);
