@@ -324,3 +324,21 @@ fn repeated_rows_and_prompts_are_kept_and_told() {
         "{said}"
     );
 }
+
+#[test]
+fn swe_agent_prompts_are_what_was_sent_where_that_is_recorded() {
+    let history = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "demo", "is_demo": true},
+        {"role": "user", "content": "b"}, {"role": "assistant", "content": "c"}]"#;
+    let prompt_tokens = |trajectory: &str| {
+        let text = format!("{{\"trajectory\": {trajectory}, \"history\": {history}}}");
+        let (_, workload) = imported("swe-agent", "in.traj", &text, &[]);
+        column(&workload, |request| request.prompt_tokens)
+    };
+    let line = r#"{"role":"user","content":"a"}"#.len() as u32 + 1;
+    let demo = r#"{"role":"assistant","content":"demo","is_demo":true}"#.len() as u32 + 1;
+    assert_eq!(prompt_tokens("[]"), [2 * line + demo]);
+    let messages = r#"[{"messages": [{"role": "user", "content": "a"}, {"role": "assistant"}, {"role": "tool"}]}]"#;
+    assert_eq!(prompt_tokens(messages), [line]);
+    let query = r#"[{"query": [{"role": "user", "content": "a"}], "response": "c"}]"#;
+    assert_eq!(prompt_tokens(query), [line]);
+}
