@@ -90,6 +90,7 @@ struct Out {
 }
 
 fn main() -> ExitCode {
+    cli::exit::clean_up_on_interrupt();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
