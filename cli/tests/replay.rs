@@ -276,6 +276,20 @@ fn the_oracle_is_at_least_every_policy() {
 }
 
 #[test]
+fn a_policy_for_hints_says_when_there_are_none() {
+    let folder = ledger();
+    let text = stdout(&replay(
+        folder.path(),
+        &["--trace", "ledger.parquet", "--policy", "lru,parrot"],
+    ));
+    assert!(
+        text.contains("parrot reads declared hints, and this trace has none"),
+        "{text}"
+    );
+    assert!(!text.contains("lru reads declared hints"), "{text}");
+}
+
+#[test]
 fn a_capacity_of_nothing_or_less_than_a_block_hits_nothing() {
     let folder = ledger();
     let args = [

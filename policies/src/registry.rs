@@ -1,71 +1,17 @@
 //! The registry: every policy that the command line, the conformance suite and the reports know.
 
-use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
+use policy_api::Pair;
 
-use crate::params::{Param, ParamError, Params};
-use crate::{
-    adaptive, all, arc, branch_points, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf,
-    kvcache_wild, kvflow, learned, lecar, lfu, lhd, lirs, lmcache, lmcache_cost, lpc_like, lru,
-    lru_k, mru, none, parrot, pgdsf, priority, random, s3_fifo, sae, second_occurrence, sieve,
-    size, size_cap, slru, tail_lru, tinylfu, two_q, vllm, w_tinylfu,
+use crate::admission::{
+    adaptive, all, branch_points, lmcache, none, second_occurrence, size_cap, tinylfu,
 };
-
-/// What a policy is built for.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    /// Capacity of the cache in whole blocks.
-    pub capacity_blocks: u64,
-    /// Capacity of the cache in bytes.
-    pub capacity_bytes: u64,
-    /// Bytes of a block.
-    pub block_bytes: u64,
-    /// Tokens of a block.
-    pub block_tokens: u32,
-    /// Seed of everything random.
-    pub seed: u64,
-}
-
-/// What a policy may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Track {
-    /// The past only.
-    Online,
-    /// Also the declared hints of the trace. Scored on its own.
-    Declared,
-}
-
-/// One policy of the registry. `B` is the function that builds it.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<B: 'static> {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where the rule comes from.
-    pub source: &'static str,
-    /// The idea, in a few sentences.
-    pub idea: &'static str,
-    /// What a decision costs.
-    pub cost: &'static str,
-    /// When not to use it.
-    pub avoid_when: &'static str,
-    /// Its parameters.
-    pub params: &'static [Param],
-    /// What it may see.
-    pub track: Track,
-    /// Builds it.
-    pub build: B,
-}
-
-/// Builds an eviction policy.
-pub type BuildEviction = fn(&Setup, &Params) -> Box<dyn EvictionPolicy>;
-/// Builds an admission policy.
-pub type BuildAdmission = fn(&Setup, &Params) -> Box<dyn AdmissionPolicy>;
-
-/// An eviction policy of the registry.
-pub type EvictionEntry = Entry<BuildEviction>;
-/// An admission policy of the registry.
-pub type AdmissionEntry = Entry<BuildAdmission>;
+use crate::entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Setup};
+use crate::eviction::{
+    arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow, learned,
+    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, mru, parrot, pgdsf, priority,
+    random, s3_fifo, sae, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
+};
+use crate::params::{ParamError, Params};
 
 /// All eviction policies, the baseline first.
 pub const EVICTION: &[EvictionEntry] = &[

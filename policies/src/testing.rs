@@ -7,7 +7,8 @@ use policy_api::{BlockId, Candidate, Pair, RequestView, RunId, Work};
 
 pub(crate) use support::{Ask, Trace, ask, asks};
 
-use crate::registry::{Setup, admission, build, eviction};
+use crate::entry::Setup;
+use crate::registry::{admission, build, eviction};
 
 /// A cache of so many blocks of one token and one byte.
 pub(crate) fn setup(capacity_blocks: u64, seed: u64) -> Setup {

@@ -109,6 +109,10 @@ pub struct RunRecord {
     pub model: String,
     /// GPU that it runs on.
     pub gpu: String,
+    /// `declared` where a policy reads the trace's hints, else `online`. Tracks are scored apart.
+    pub track: &'static str,
+    /// The policy reads hints and the trace declares none, so it decided by its fallback.
+    pub hints_missing: bool,
     /// `block`, `leaf` or `leaf-sglang`.
     pub evict_unit: &'static str,
     /// Seed of everything random.

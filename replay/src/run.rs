@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cache::{Cache, EvictUnit, Shape};
-use policies::{AdmissionSpec, EvictionSpec, Setup};
+use policies::{AdmissionSpec, EvictionSpec, Setup, Track};
 use roofline::CostModel;
 use trace::{RequestResult, Workload};
 
@@ -46,6 +46,13 @@ pub struct Plan {
     pub timings: bool,
 }
 
+impl Plan {
+    /// Whether a policy of the plan reads declared hints; no other run is shown any.
+    fn declared(&self) -> bool {
+        [self.eviction.entry.track, self.admission.entry.track].contains(&Track::Declared)
+    }
+}
+
 /// Runs `plan` on `scene`. `each` hears of every measured request, `progress` of every request.
 pub(crate) fn run(
     scene: &Scene<'_>,
@@ -72,7 +79,8 @@ pub(crate) fn run(
     let mut sums = Sums::default();
     let clock = plan.timings.then(Instant::now);
     for (index, request) in workload.requests().iter().enumerate() {
-        let outcome = cache.serve(index as u32, request, workload.hints(index), &mut policy);
+        let hints = workload.hints(index).filter(|_| plan.declared());
+        let outcome = cache.serve(index as u32, request, hints, &mut policy);
         progress();
         if index < baseline.warmup_requests {
             continue;
@@ -122,6 +130,12 @@ fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunR
         cost: scene.cost.name().to_owned(),
         model: scene.model.to_owned(),
         gpu: scene.gpu.to_owned(),
+        track: if plan.declared() {
+            "declared"
+        } else {
+            "online"
+        },
+        hints_missing: plan.declared() && scene.workload.hints(0).is_none(),
         evict_unit: plan.evict_unit.name(),
         seed: plan.seed,
         capacity_bytes: shape.capacity_bytes,

@@ -102,6 +102,12 @@ fn notes(runs: &[&RunRecord]) -> String {
             )
         })
         .collect();
+    for run in runs.iter().filter(|run| run.hints_missing) {
+        text.push_str(&format!(
+            "\n{} reads declared hints, and this trace has none: it decides as it does without",
+            run.policy
+        ));
+    }
     if let Some(timings) = runs.iter().find_map(|run| run.timings.as_ref()) {
         let rate = timings.touches_per_second / 1e6;
         text.push_str(&format!(

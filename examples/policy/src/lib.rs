@@ -1,6 +1,6 @@
 //! A whole eviction policy: what was used once goes first, the longest unused before the others.
 //!
-//! Copy this file to `policies/src/mine.rs`, give it an `ENTRY`, and add one line to the registry.
+//! Copy this file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to the registry.
 
 use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
 

@@ -1,0 +1,28 @@
+//! Admit the whole path.
+//!
+//! Source: SGLang's and vLLM's default. Everything computed is kept until it is evicted. Cost: none. Do not use it where
+//! singletons flood the cache.
+
+use policy_api::{AdmissionPolicy, Candidate, RequestView};
+
+use crate::entry::{AdmissionEntry, Track};
+
+pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
+    name: "all",
+    summary: "admit the whole path (the default)",
+    source: "SGLang and vLLM default",
+    idea: "Whatever was computed may be asked for again.",
+    cost: "none",
+    avoid_when: "most of what comes is never asked for again",
+    params: &[],
+    track: Track::Online,
+    build: |_, _| Box::new(All),
+};
+
+struct All;
+
+impl AdmissionPolicy for All {
+    fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+        request.path.len() as u32
+    }
+}

@@ -1,0 +1,35 @@
+//! Eviction policies: what goes. One file each.
+
+pub(crate) mod arc;
+pub(crate) mod clock;
+pub(crate) mod continuum;
+pub(crate) mod cost_aware;
+pub(crate) mod depth_lru;
+pub(crate) mod fifo;
+pub(crate) mod filo;
+pub(crate) mod gdsf;
+pub(crate) mod kvcache_wild;
+pub(crate) mod kvflow;
+pub(crate) mod learned;
+pub(crate) mod lecar;
+pub(crate) mod lfu;
+pub(crate) mod lhd;
+pub(crate) mod lirs;
+pub(crate) mod lmcache_cost;
+pub(crate) mod lpc_like;
+pub(crate) mod lru;
+pub(crate) mod lru_k;
+pub(crate) mod mru;
+pub(crate) mod parrot;
+pub(crate) mod pgdsf;
+pub(crate) mod priority;
+pub(crate) mod random;
+pub(crate) mod s3_fifo;
+pub(crate) mod sae;
+pub(crate) mod sieve;
+pub(crate) mod size;
+pub(crate) mod slru;
+pub(crate) mod tail_lru;
+pub(crate) mod two_q;
+pub(crate) mod vllm;
+pub(crate) mod w_tinylfu;

@@ -1,0 +1,16 @@
+//! What several policies are made of.
+
+pub(crate) mod aging;
+pub(crate) mod by_key;
+pub(crate) mod chances;
+pub(crate) mod density;
+pub(crate) mod ghosts;
+pub(crate) mod greedy_clock;
+pub(crate) mod groups;
+pub(crate) mod indexed_set;
+pub(crate) mod newcomers_last;
+pub(crate) mod per_request;
+pub(crate) mod room;
+pub(crate) mod run_table;
+pub(crate) mod sketch;
+pub(crate) mod survival;
