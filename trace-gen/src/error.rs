@@ -30,6 +30,12 @@ pub enum GenError {
     /// Rows of the input cannot be used.
     #[error("{0}")]
     Rejected(Rejected),
+    /// A synthetic trace would need more ids than there are.
+    #[error(
+        "more than {} blocks or tokens that occur nowhere else; make the trace smaller, or write larger blocks",
+        u32::MAX
+    )]
+    Exhausted,
     /// A parameter is out of range.
     #[error("{name} is {found}; expected {expected}")]
     Parameter {
