@@ -2,6 +2,7 @@
 
 pub mod capacity;
 pub mod exit;
+pub mod input;
 pub mod lists;
 pub mod output;
 pub mod progress;

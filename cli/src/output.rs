@@ -1,10 +1,34 @@
 //! Output that is whole or not there.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use trace::AtomicFile;
+
+/// Flags that say what the output looks like and where it goes.
+#[derive(Debug, clap::Args)]
+pub struct Output {
+    /// Form of the output.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Write the output to a file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Forms of output.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// One object, for machines.
+    Json,
+    /// A line a run.
+    Csv,
+}
 
 /// Writes to the file, or to standard output where none is named. The file appears whole or not at all: it is written
 /// beside its place, then renamed.

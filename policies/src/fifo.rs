@@ -7,8 +7,7 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
-
+use crate::by_key::ByKey;
 use crate::registry::{EvictionEntry, Track};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -20,32 +19,28 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "anything is reused",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Fifo::default()),
+    build: |_, _| {
+        // A path's blocks share a creation: the deeper go first, whichever of them were used since.
+        Box::new(ByKey::new(|leaf| {
+            (leaf.created, Reverse(leaf.depth_blocks), leaf.last_used)
+        }))
+    },
 };
 
-#[derive(Default)]
-struct Fifo {
-    ranked: Ranked<(u32, Reverse<u32>, u32)>,
-}
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
 
-impl EvictionPolicy for Fifo {
-    fn offer(&mut self, leaf: &Candidate) {
-        // A path's blocks share a creation: the deeper go first, whichever of them were used since.
-        self.ranked.put(
-            leaf.id,
-            (leaf.created, Reverse(leaf.depth_blocks), leaf.last_used),
-        );
+    #[test]
+    fn use_does_not_help() {
+        let paths = asks(&["a", "b", "a", "c", "d"]);
+        assert_eq!(victims("fifo", 2, &paths), ["", "", "", "a", "b"]);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
-        self.ranked.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
-    }
-
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    #[test]
+    fn a_tail_that_comes_back_counts_from_its_return() {
+        // "ab" loses b to c and gets it back, so that c is older than b; a, which never went, is the oldest of all.
+        let paths = asks(&["ab", "c", "ab", "d", "e"]);
+        assert_eq!(victims("fifo", 2, &paths), ["", "b", "c", "b", "a"]);
     }
 }

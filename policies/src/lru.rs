@@ -8,10 +8,7 @@
 //! Cost: one key per offer, O(log leaves) amortised. Do not use it where reuse is regular but sparse, or where singletons
 //! flood the cache: it keeps what was last seen, not what comes back.
 
-use std::cmp::Reverse;
-
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
-
+use crate::by_key::{ByKey, lru_order};
 use crate::registry::{EvictionEntry, Track};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -23,31 +20,16 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "reuse is regular but sparse, or singletons flood the cache",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Lru::default()),
+    build: |_, _| Box::new(ByKey::new(lru_order)),
 };
 
-#[derive(Default)]
-struct Lru {
-    ranked: Ranked<(u32, Reverse<u32>, u32)>,
-}
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
 
-impl EvictionPolicy for Lru {
-    fn offer(&mut self, leaf: &Candidate) {
-        self.ranked.put(
-            leaf.id,
-            (leaf.last_used, Reverse(leaf.depth_blocks), leaf.created),
-        );
-    }
-
-    fn withdraw(&mut self, id: RunId, _: Why) {
-        self.ranked.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
-    }
-
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    #[test]
+    fn the_longest_unused_leaf_goes_tail_first() {
+        let paths = asks(&["ab", "c", "abd", "e", "fg"]);
+        assert_eq!(victims("lru", 4, &paths), ["", "", "", "c", "db"]);
     }
 }

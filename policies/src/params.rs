@@ -26,6 +26,8 @@ pub enum Domain {
     Count(u64, u64),
     /// A duration such as `90s`, `5m`, `250ms`, `2h`; a bare number is seconds.
     Duration,
+    /// A duration, or this word.
+    DurationOr(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
 }
@@ -39,6 +41,9 @@ impl fmt::Display for Domain {
             }
             Self::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
             Self::Duration => write!(f, "a duration such as 250ms, 90s, 5m or 2h"),
+            Self::DurationOr(word) => {
+                write!(f, "a duration such as 250ms, 90s, 5m or 2h, or {word}")
+            }
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
@@ -147,6 +152,11 @@ impl Params {
     pub fn duration_us(&self, name: &str) -> i64 {
         duration_us(self.text(name)).expect("checked against its domain")
     }
+
+    /// The value of a duration in microseconds; `None` for the word that may stand in its place.
+    pub fn duration_or_word_us(&self, name: &str) -> Option<i64> {
+        duration_us(self.text(name))
+    }
 }
 
 fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
@@ -159,7 +169,8 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
         Domain::CountOrUnbounded(least, most) | Domain::Count(least, most) => {
             count.is_ok_and(|count| (least..=most).contains(&count))
         }
-        Domain::Duration => duration_us(value).is_some(),
+        Domain::DurationOr(word) if value == word => true,
+        Domain::Duration | Domain::DurationOr(_) => duration_us(value).is_some(),
         Domain::Choice(words) => words.contains(&value),
     };
     if legal {

@@ -3,7 +3,12 @@
 use policy_api::{AdmissionPolicy, EvictionPolicy, Pair};
 
 use crate::params::{Param, ParamError, Params};
-use crate::{all, fifo, lru, none};
+use crate::{
+    adaptive, all, arc, branch_points, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf,
+    kvcache_wild, kvflow, learned, lecar, lfu, lhd, lirs, lmcache, lmcache_cost, lpc_like, lru,
+    lru_k, mru, none, parrot, pgdsf, priority, random, s3_fifo, sae, second_occurrence, sieve,
+    size, size_cap, slru, tail_lru, tinylfu, two_q, vllm, w_tinylfu,
+};
 
 /// What a policy is built for.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +68,53 @@ pub type EvictionEntry = Entry<BuildEviction>;
 pub type AdmissionEntry = Entry<BuildAdmission>;
 
 /// All eviction policies, the baseline first.
-pub const EVICTION: &[EvictionEntry] = &[lru::ENTRY, fifo::ENTRY];
+pub const EVICTION: &[EvictionEntry] = &[
+    lru::ENTRY,
+    fifo::ENTRY,
+    filo::ENTRY,
+    mru::ENTRY,
+    lfu::ENTRY,
+    slru::ENTRY,
+    priority::ENTRY,
+    random::ENTRY,
+    depth_lru::ENTRY,
+    size::ENTRY,
+    vllm::ENTRY,
+    clock::ENTRY,
+    sieve::ENTRY,
+    s3_fifo::ENTRY,
+    two_q::ENTRY,
+    lru_k::ENTRY,
+    arc::ENTRY,
+    lirs::ENTRY,
+    w_tinylfu::ENTRY,
+    gdsf::ENTRY,
+    lhd::ENTRY,
+    lecar::ENTRY,
+    cost_aware::ENTRY,
+    kvcache_wild::ENTRY,
+    pgdsf::ENTRY,
+    kvflow::ENTRY,
+    continuum::ENTRY,
+    lpc_like::ENTRY,
+    lmcache_cost::ENTRY,
+    sae::ENTRY,
+    tail_lru::ENTRY,
+    parrot::ENTRY,
+    learned::ENTRY,
+];
 
 /// All admission policies, the default first.
-pub const ADMISSION: &[AdmissionEntry] = &[all::ENTRY, none::ENTRY];
+pub const ADMISSION: &[AdmissionEntry] = &[
+    all::ENTRY,
+    none::ENTRY,
+    second_occurrence::ENTRY,
+    branch_points::ENTRY,
+    tinylfu::ENTRY,
+    lmcache::ENTRY,
+    size_cap::ENTRY,
+    adaptive::ENTRY,
+];
 
 /// Why a policy cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -162,6 +162,10 @@ pub trait AdmissionPolicy {
     /// Called once a request, also when nothing of it is fresh, after `observe` and before room is made. `rival` is the
     /// first run that would go, never one on the request's own path.
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32;
+
+    /// Exactly this part went. [`Pair`] passes it on; a type that is both policies hears it as
+    /// [`evicted`](EvictionPolicy::evicted).
+    fn gone(&mut self, _gone: &Candidate) {}
 }
 
 /// Both halves: what the cache is driven by.
@@ -192,6 +196,7 @@ impl EvictionPolicy for Pair {
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
         self.eviction.evicted(gone, whole);
+        self.admission.gone(gone);
     }
 
     fn split(&mut self, head: RunId, tail: RunId) {

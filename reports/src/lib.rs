@@ -4,6 +4,8 @@
 
 mod csv_form;
 mod numbers;
+mod oracle_table;
+mod plain;
 mod run_table;
 
 use replay::Report;
@@ -11,6 +13,7 @@ use serde::Serialize;
 
 pub use csv_form::csv;
 pub use numbers::{bytes, grouped, percent};
+pub use oracle_table::{curve_table, oracle_table, regret_csv, regret_table};
 pub use run_table::run_table;
 
 /// Any record as one JSON object, indented, with a final newline.

@@ -1,9 +1,9 @@
 //! The table that `replay` prints.
 
-use comfy_table::{CellAlignment, Table, presets};
 use replay::{Report, RunRecord, TraceRecord};
 
 use crate::numbers::{bytes, grouped, percent};
+use crate::plain::{plain, trace_line};
 
 /// One block a trace: what was replayed, then a row a run. At most 100 columns wide with names of usual length.
 pub fn run_table(report: &Report) -> String {
@@ -25,15 +25,7 @@ pub fn run_table(report: &Report) -> String {
 }
 
 fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
-    let mut text = format!(
-        "{}: {} requests, {} prompt tokens\n{} block touches, {} distinct blocks of {} tokens\n",
-        trace.path,
-        grouped(trace.requests as u64),
-        grouped(trace.prompt_tokens),
-        grouped(trace.blocks),
-        grouped(u64::from(trace.distinct_blocks)),
-        trace.block_tokens,
-    );
+    let mut text = trace_line(trace);
     if let Some(run) = runs.first() {
         text.push_str(&format!(
             "prefill of {} on {}, cost model {}",
@@ -76,8 +68,7 @@ fn table(runs: &[&RunRecord]) -> String {
     if oracle {
         header.extend(["capture", "gap closed"]);
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
+    let mut rows = Vec::new();
     for run in runs {
         let mut row = vec![
             run.policy.clone(),
@@ -94,18 +85,9 @@ fn table(runs: &[&RunRecord]) -> String {
         if oracle {
             row.extend([percent(run.capture), percent(run.gap_closed.flatten())]);
         }
-        table.add_row(row);
+        rows.push(row);
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+    plain(&header, rows, 2)
 }
 
 fn notes(runs: &[&RunRecord]) -> String {

@@ -1,5 +1,6 @@
 use policy_api::{PrefillCost, Work};
 
+use crate::roofline_cost::RooflineCost;
 use crate::{Gpu, Model, RooflineError};
 
 /// What it costs to prefill a prompt of which a prefix is cached.
@@ -27,6 +28,10 @@ pub const COST_MODELS: &[(&str, &str)] = &[
         "causal",
         "2N per token plus attention over each token's own past; constant utilisation",
     ),
+    (
+        "roofline",
+        "kernels with measured efficiencies; roofline(gpus=8,chunk=2048) for tensor parallelism and chunk size",
+    ),
 ];
 
 /// The cost model of that name for a model on a GPU.
@@ -42,6 +47,9 @@ pub fn cost_model(
         "course" => Attention::Full,
         "course-linear" => Attention::Free,
         "causal" => Attention::Causal,
+        _ if name.split('(').next() == Some("roofline") => {
+            return Ok(Box::new(RooflineCost::from_name(name, model, gpu)?));
+        }
         _ => {
             let valid = COST_MODELS.iter().map(|(name, _)| *name);
             return Err(RooflineError::unknown("cost model", name, valid, ""));
@@ -125,6 +133,17 @@ mod tests {
         cost_model(name, &model, &Gpu::named("course-h100").unwrap()).unwrap()
     }
 
+    /// Building one tabulates a chunk, so the property tests share them.
+    fn all() -> &'static [Box<dyn CostModel>] {
+        static ALL: std::sync::OnceLock<Vec<Box<dyn CostModel>>> = std::sync::OnceLock::new();
+        ALL.get_or_init(|| {
+            COST_MODELS
+                .iter()
+                .map(|(name, _)| reference(name))
+                .collect()
+        })
+    }
+
     #[test]
     fn every_listed_cost_model_exists_under_its_name() {
         for (name, _) in COST_MODELS {
@@ -141,7 +160,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "no cost model named \"corse\"; valid names: course, course-linear, causal"
+            "no cost model named \"corse\"; valid names: course, course-linear, causal, roofline"
         );
         assert!(
             Model::named("x")
@@ -194,8 +213,7 @@ mod tests {
             total in 0u64..1_000_000, cached in 0u64..1_000_000, more in 0u64..10_000,
         ) {
             let cached = cached.min(total);
-            for (name, _) in COST_MODELS {
-                let cost = reference(name);
+            for cost in all() {
                 let work = cost.prefill(total, cached);
                 prop_assert!(work.seconds.is_finite() && work.seconds >= 0.0);
                 prop_assert!(cost.prefill(total + more, cached).seconds >= work.seconds);

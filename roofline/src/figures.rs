@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Attention, ConstantUtilisation};
+use crate::fetch::{break_even_bandwidth, fetch_s};
 use policy_api::PrefillCost;
 
 use crate::{Gpu, Model, RooflineError};
@@ -54,7 +55,7 @@ struct File {
 /// # Errors
 /// [`RooflineError::Invalid`] if the compiled-in table is not well formed or lists a figure that nothing computes.
 pub fn figures() -> Result<Vec<Figure>, RooflineError> {
-    let file: File = toml::from_str(include_str!("figures.toml"))
+    let file: File = toml::from_str(include_str!("../data/figures.toml"))
         .map_err(|e| RooflineError::invalid("figures.toml", e.to_string()))?;
     let computed = computed(&file.figure)?;
     file.figure
@@ -268,8 +269,9 @@ fn fanout(reference: &Reference) -> Values {
 }
 
 fn fetch(reference: &Reference, grouped: &Reference) -> Values {
-    let break_even = |r: &Reference| r.kv_bytes(4096) / r.prefill_s(4096, 0) / GB;
-    let fetch_ms = |r: &Reference, gb_per_s: f64| r.kv_bytes(4096) / (gb_per_s * GB) / MS;
+    let break_even =
+        |r: &Reference| break_even_bandwidth(r.kv_bytes(4096), r.prefill_s(4096, 0)) / GB;
+    let fetch_ms = |r: &Reference, gb_per_s: f64| fetch_s(r.kv_bytes(4096), gb_per_s * GB) / MS;
     vec![
         ("breakeven.mha", break_even(reference)),
         ("breakeven.gqa8", break_even(grouped)),
@@ -389,8 +391,11 @@ fn stall(large: &Reference) -> Values {
         ("stall.kv_per_token_13b", large.kv_bytes(1) / 1e6),
         ("stall.session_13b", session_bytes / GB),
         ("stall.recompute_13b", recompute_s),
-        ("stall.swap_13b", moved_bytes / (64.0 * GB)),
-        ("stall.breakeven_13b", moved_bytes / recompute_s / GB),
+        ("stall.swap_13b", fetch_s(moved_bytes, 64.0 * GB)),
+        (
+            "stall.breakeven_13b",
+            break_even_bandwidth(moved_bytes, recompute_s) / GB,
+        ),
     ]
 }
 
@@ -416,7 +421,7 @@ mod tests {
 
     #[test]
     fn nothing_is_computed_that_is_not_published() {
-        let facts: File = toml::from_str(include_str!("figures.toml")).unwrap();
+        let facts: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
         assert_eq!(computed(&facts.figure).unwrap().len(), facts.figure.len());
     }
 
@@ -428,7 +433,7 @@ mod tests {
             return;
         };
         let reference: File = toml::from_str(&text).unwrap();
-        let ours: File = toml::from_str(include_str!("figures.toml")).unwrap();
+        let ours: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
         let facts = |f: File| {
             f.figure
                 .into_iter()

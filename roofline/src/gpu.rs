@@ -5,7 +5,19 @@ use crate::{Model, RooflineError};
 /// Part of device memory that a serving engine fills (vLLM's default `gpu_memory_utilization`).
 const USABLE_MEMORY: f64 = 0.9;
 
-/// One GPU, by its datasheet. GB = 1e9 bytes.
+/// The data files, in the order in which they are listed. The first is the default.
+const FILES: [&str; 8] = [
+    include_str!("../data/gpus/course-h100.toml"),
+    include_str!("../data/gpus/a100.toml"),
+    include_str!("../data/gpus/h100.toml"),
+    include_str!("../data/gpus/h200.toml"),
+    include_str!("../data/gpus/b200.toml"),
+    include_str!("../data/gpus/l4.toml"),
+    include_str!("../data/gpus/rtx-pro-6000.toml"),
+    include_str!("../data/gpus/mi300x.toml"),
+];
+
+/// One GPU, by its datasheet. GB = 1e9 bytes; FLOP/s are dense, without structured sparsity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
@@ -15,20 +27,31 @@ pub struct Gpu {
     pub source: String,
     /// Dense fp16/bf16 tensor peak, FLOP/s.
     pub peak_flops: f64,
+    /// Dense fp8 tensor peak, FLOP/s, where the chip has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_fp8_flops: Option<f64>,
+    /// fp32 peak outside the tensor units, FLOP/s.
+    pub vector_flops: f64,
     /// Fraction of the peak that the `course` cost models assume is reached, whatever the shape.
     pub utilisation: f64,
     /// Device memory bandwidth, bytes/s.
     pub memory_bandwidth: f64,
     /// Device memory, bytes.
     pub memory_bytes: f64,
+    /// Streaming multiprocessors or compute units: how many tiles run at a time.
+    pub processors: u32,
+    /// Bandwidth to the other GPUs of the node, one way, bytes/s; without one, they talk over the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interconnect_bandwidth: Option<f64>,
+    /// Bandwidth to host memory, one way, bytes/s.
+    pub host_bandwidth: f64,
     /// Device memory left for KV, bytes, where it is a stated constant and not what the weights leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_bytes: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Presets {
-    gpu: Vec<Gpu>,
+    /// Name of the compiled-in calibration whose efficiencies the `roofline` cost model uses.
+    pub calibration: String,
+    /// What that calibration was measured on.
+    pub calibrated_on: String,
 }
 
 impl Gpu {
@@ -44,14 +67,15 @@ impl Gpu {
         })
     }
 
-    /// All presets, in the order of their file.
+    /// All presets.
     ///
     /// # Errors
-    /// [`RooflineError::Invalid`] if the compiled-in file is not well formed.
+    /// [`RooflineError::Invalid`] if a compiled-in file is not well formed.
     pub fn presets() -> Result<Vec<Self>, RooflineError> {
-        let file: Presets = toml::from_str(include_str!("gpus.toml"))
-            .map_err(|e| RooflineError::invalid("gpus.toml", e.to_string()))?;
-        Ok(file.gpu)
+        let parse = |text: &&str| {
+            toml::from_str(text).map_err(|e| RooflineError::invalid("GPU data file", e.to_string()))
+        };
+        FILES.iter().map(parse).collect()
     }
 
     /// FLOP/s that the `course` cost models count on: peak times utilisation.
@@ -63,5 +87,15 @@ impl Gpu {
     pub fn memory_for_kv(&self, model: &Model) -> f64 {
         let left = USABLE_MEMORY * self.memory_bytes - model.weight_bytes();
         self.kv_bytes.unwrap_or(left).max(0.0)
+    }
+
+    /// FLOPs per byte at which arithmetic and device memory take the same time.
+    pub fn ridge(&self) -> f64 {
+        self.peak_flops / self.memory_bandwidth
+    }
+
+    /// Bandwidth between GPUs of a node, one way, bytes/s.
+    pub fn peer_bandwidth(&self) -> f64 {
+        self.interconnect_bandwidth.unwrap_or(self.host_bandwidth)
     }
 }

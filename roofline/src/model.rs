@@ -1,6 +1,9 @@
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::RooflineError;
+use crate::hf;
 
 /// Number format of weights or of the KV cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -145,15 +148,28 @@ struct Presets {
 }
 
 impl Model {
-    /// The preset of that name.
+    /// The preset of that name, or the model of a Hugging Face `config.json` if the name is a path to a JSON file.
     ///
     /// # Errors
-    /// [`RooflineError::UnknownName`] lists the presets.
+    /// [`RooflineError::UnknownName`] lists the presets; [`RooflineError::Read`] and [`RooflineError::Invalid`] for a file.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
+        let path = Path::new(name);
+        if path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("json"))
+        {
+            return hf::read_config(path);
+        }
         let presets = Self::presets()?;
         let found = presets.iter().find(|m| m.name == name).cloned();
         found.ok_or_else(|| {
-            RooflineError::unknown("model", name, presets.iter().map(|m| m.name.as_str()), "")
+            let valid = presets.iter().map(|m| m.name.as_str());
+            RooflineError::unknown(
+                "model",
+                name,
+                valid,
+                ", or the path of a Hugging Face config.json",
+            )
         })
     }
 
@@ -162,7 +178,7 @@ impl Model {
     /// # Errors
     /// [`RooflineError::Invalid`] if the compiled-in file is not well formed.
     pub fn presets() -> Result<Vec<Self>, RooflineError> {
-        let file: Presets = toml::from_str(include_str!("models.toml"))
+        let file: Presets = toml::from_str(include_str!("../data/models.toml"))
             .map_err(|e| RooflineError::invalid("models.toml", e.to_string()))?;
         Ok(file.model.into_iter().map(Self::counted).collect())
     }

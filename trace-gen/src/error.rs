@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use trace::TraceError;
 
+use crate::import::Note;
+
 /// Why no trace was made. Nothing is written then.
 #[derive(Debug, thiserror::Error)]
 pub enum GenError {
@@ -36,6 +38,9 @@ pub enum GenError {
         u32::MAX
     )]
     Exhausted,
+    /// The caller is strict, and something would be changed or dropped.
+    #[error("strict, so nothing written; the import would have to change or drop:{}", listed(.0))]
+    Strict(Vec<Note>),
     /// A parameter is out of range.
     #[error("{name} is {found}; expected {expected}")]
     Parameter {
@@ -55,6 +60,11 @@ impl GenError {
             source,
         }
     }
+}
+
+fn listed(notes: &[Note]) -> String {
+    let lines = notes.iter().map(|note| format!("\n  {note}"));
+    lines.collect()
 }
 
 /// How many rejected rows are named; the rest are counted.

@@ -1,17 +1,17 @@
 //! Seeded synthetic workloads, and importers of other people's formats: both give traces.
 
-pub mod agentx;
 mod apps;
 mod arrivals;
 mod conversation;
 pub mod draw;
 mod error;
+pub mod export;
 pub mod families;
 pub mod fit;
-mod import;
+pub mod import;
 pub mod inspect;
+mod jsonl;
 pub mod ledger;
-pub mod mooncake;
 pub mod params;
 pub mod plan;
 mod script;
@@ -20,4 +20,3 @@ mod text;
 mod world;
 
 pub use error::{GenError, Rejected};
-pub use import::Imported;

@@ -129,6 +129,11 @@ impl Chains {
     }
 }
 
+/// The `n`-th of all token ids in a scattered order: no two numbers give the same.
+pub(crate) fn nth_token(n: u32) -> u32 {
+    scramble(n)
+}
+
 /// The finaliser of MurmurHash3, a bijection of 32 bits.
 fn scramble(mut x: u32) -> u32 {
     x ^= x >> 16;
@@ -221,6 +226,14 @@ impl Text {
                 last == 0 || ids[last - 1] == other[last - 1]
             }
             _ => false,
+        }
+    }
+
+    /// The ids of the full blocks; none of a text of tokens.
+    pub(crate) fn into_blocks(self) -> Vec<u64> {
+        match self.ids {
+            Ids::Tokens(_) => Vec::new(),
+            Ids::Blocks { ids, .. } => ids,
         }
     }
 

@@ -8,6 +8,7 @@
 mod atomic;
 mod decode;
 mod error;
+mod foreign;
 mod load;
 mod reader;
 mod results;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use atomic::AtomicFile;
 pub use error::TraceError;
+pub use foreign::json_rows;
 pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};
 pub use policy_api::{BlockId, Hints, Request};
 pub use reader::TraceReader;

@@ -146,7 +146,10 @@ impl TraceReader {
 }
 
 /// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
-fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, TraceError>) -> Result<T, TraceError> {
+pub(crate) fn guarded<T>(
+    path: &Path,
+    step: impl FnOnce() -> Result<T, TraceError>,
+) -> Result<T, TraceError> {
     std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
         let said = panic
             .downcast_ref::<String>()
@@ -159,7 +162,7 @@ fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, TraceError>) -> Resu
 }
 
 /// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
-fn open_parquet(path: &Path) -> Result<File, TraceError> {
+pub(crate) fn open_parquet(path: &Path) -> Result<File, TraceError> {
     const MAGIC: [u8; 4] = *b"PAR1";
     let io = |source| TraceError::io(path, source);
     let mut file = File::open(path).map_err(io)?;

@@ -9,12 +9,21 @@ use policy_api::BlockId;
 use roofline::CostModel;
 use serde_json::Value;
 
-/// Golden name, our policy, our unit of eviction.
-const POLICIES: [(&str, &str, EvictUnit); 4] = [
-    ("lru", "lru", EvictUnit::Block),
-    ("fifo", "fifo", EvictUnit::Block),
-    ("radix_node_lru", "lru", EvictUnit::Leaf),
-    ("radix_node_lru_sglang", "lru", EvictUnit::LeafSglang),
+/// Golden name, our policies, our unit of eviction.
+const POLICIES: [(&str, [&str; 2], EvictUnit); 5] = [
+    ("lru", ["lru", "all"], EvictUnit::Block),
+    ("fifo", ["fifo", "all"], EvictUnit::Block),
+    (
+        "second_occurrence_lru",
+        ["lru", "second-occurrence(memory=unbounded)"],
+        EvictUnit::Block,
+    ),
+    ("radix_node_lru", ["lru", "all"], EvictUnit::Leaf),
+    (
+        "radix_node_lru_sglang",
+        ["lru", "all"],
+        EvictUnit::LeafSglang,
+    ),
 ];
 
 struct Served {
@@ -26,7 +35,7 @@ struct Served {
 fn serve(
     golden: &Golden,
     capacity_blocks: u64,
-    policy: &str,
+    names: [&str; 2],
     evict_unit: EvictUnit,
     cost: &dyn CostModel,
 ) -> Served {
@@ -45,8 +54,8 @@ fn serve(
         seed: 0,
     };
     let mut policy = policies::build(
-        &policies::eviction(policy).unwrap(),
-        &policies::admission("all").unwrap(),
+        &policies::eviction(names[0]).unwrap(),
+        &policies::admission(names[1]).unwrap(),
         &setup,
     );
     let mut cache = Cache::new(shape, workload.arena(), workload.distinct_blocks(), cost);
@@ -85,11 +94,11 @@ fn check(
     capacity: u64,
     name: &str,
     expected: &Value,
-    policy: &str,
+    names: [&str; 2],
     unit: EvictUnit,
 ) {
     let case = format!("{} at {capacity}: {name}", golden.name);
-    let course = serve(golden, capacity, policy, unit, cost("course").as_ref());
+    let course = serve(golden, capacity, names, unit, cost("course").as_ref());
     assert_eq!(
         serde_json::json!(course.hit_blocks),
         expected["hit_pages"],
@@ -101,7 +110,7 @@ fn check(
         .map(|b| u64::from(b * golden.workload.block_tokens()))
         .sum();
     assert_eq!(Some(tokens), expected["hit_tokens"].as_u64(), "{case}");
-    let causal = serve(golden, capacity, policy, unit, cost("causal").as_ref());
+    let causal = serve(golden, capacity, names, unit, cost("causal").as_ref());
     for (field, seconds) in [
         ("saved_seed_s", course.recovered_seconds),
         ("saved_causal_s", causal.recovered_seconds),
@@ -127,15 +136,15 @@ fn every_golden_case_comes_out() {
     let Some(cases) = golden_cases() else { return };
     let mut checked = 0;
     for golden in &cases {
-        for (capacity, policies) in golden.expected.as_object().unwrap() {
-            for (name, policy, unit) in POLICIES {
-                if let Some(expected) = policies.get(name) {
+        for (capacity, results) in golden.expected.as_object().unwrap() {
+            for (name, names, unit) in POLICIES {
+                if let Some(expected) = results.get(name) {
                     check(
                         golden,
                         capacity.parse().unwrap(),
                         name,
                         expected,
-                        policy,
+                        names,
                         unit,
                     );
                     checked += 1;

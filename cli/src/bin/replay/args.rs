@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use cache::EvictUnit;
 use clap::{Parser, Subcommand, ValueEnum};
 use cli::capacity::Capacity;
+use cli::input::Input;
+use cli::output::Output;
 use cli::warmup::parse_warmup;
 use replay::Warmup;
 
@@ -42,9 +44,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// Trace to replay (Parquet); may be given several times.
-    #[arg(long = "trace", value_name = "FILE", required = true)]
-    pub(crate) traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: Input,
 
     /// Eviction policies: NAME or NAME(KEY=VALUE,...), separated by commas.
     #[arg(long = "policy", value_name = "LIST", default_value = "lru")]
@@ -63,22 +64,6 @@ pub(crate) struct Replay {
     )]
     pub(crate) capacities: Vec<Capacity>,
 
-    /// Tokens of a block. For traces of tokens [default: 16]; traces of blocks bring their own.
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) block_tokens: Option<u32>,
-
-    /// Model whose prefill is priced.
-    #[arg(long, value_name = "NAME", default_value = "course-7b")]
-    pub(crate) model: String,
-
-    /// GPU that it runs on.
-    #[arg(long, value_name = "NAME", default_value = "course-h100")]
-    pub(crate) gpu: String,
-
-    /// Cost model.
-    #[arg(long, value_name = "NAME", default_value = "course")]
-    pub(crate) cost: String,
-
     /// What goes at one eviction.
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Block)]
     pub(crate) evict_unit: Unit,
@@ -95,13 +80,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE")]
     pub(crate) per_request: Option<PathBuf>,
 
-    /// Form of the output.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
-
-    /// Write the output to a file instead of standard output.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
 
     /// Threads [default: all cores].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -110,16 +90,6 @@ pub(crate) struct Replay {
     /// Seed of random policies.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    Table,
-    /// One object, for machines.
-    Json,
-    /// A line a run.
-    Csv,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

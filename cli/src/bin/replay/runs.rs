@@ -1,23 +1,21 @@
 //! From flags to runs to a report.
 
 use anyhow::{Context, Result, bail};
+use cli::input::{Pricing, trace_record};
 use cli::lists::split_list;
-use cli::output::{check_writable, write_output};
+use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
 use policies::{AdmissionSpec, EvictionSpec};
-use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, TraceRecord, sweep};
-use roofline::{CostModel, Gpu, Model, cost_model};
-use trace::{LoadOptions, Loaded, ResultWriter};
+use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, sweep};
+use trace::{Loaded, ResultWriter};
 
-use crate::args::{Format, Replay};
+use crate::args::Replay;
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
     evictions: Vec<EvictionSpec>,
     admissions: Vec<AdmissionSpec>,
-    model: Model,
-    gpu: Gpu,
-    cost: Box<dyn CostModel>,
+    pricing: Pricing,
 }
 
 pub(crate) fn replay(args: &Replay) -> Result<()> {
@@ -27,7 +25,7 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
             .num_threads(usize::from(threads))
             .build_global()?;
     }
-    let traces = load(args)?;
+    let traces = args.input.load()?;
     let finished = run(args, &request, &traces);
     if let Some(path) = &args.per_request {
         write_requests(path, &finished)?;
@@ -40,12 +38,12 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
             .map(|finished| finished.record)
             .collect(),
     };
-    let text = match args.format {
+    let text = match args.output.format {
         Format::Table => reports::run_table(&report),
         Format::Json => reports::json(&report),
         Format::Csv => reports::runs_csv(&report),
     };
-    write_output(&text, args.out.as_deref())
+    write_output(&text, args.output.out.as_deref())
 }
 
 fn read_request(args: &Replay) -> Result<Request> {
@@ -63,7 +61,7 @@ fn read_request(args: &Replay) -> Result<Request> {
         .iter()
         .map(|name| policies::admission(name))
         .collect::<Result<Vec<_>, _>>()?;
-    let runs = args.traces.len() * args.capacities.len() * evictions.len() * admissions.len();
+    let runs = args.input.traces.len() * args.capacities.len() * evictions.len() * admissions.len();
     if runs == 0 {
         bail!("nothing to run: name at least one policy and one admission policy");
     }
@@ -72,45 +70,20 @@ fn read_request(args: &Replay) -> Result<Request> {
             "--per-request is for a single run, and this makes {runs}: name one trace, capacity and policy"
         );
     }
-    for path in args.out.iter().chain(&args.per_request) {
+    for path in args.output.out.iter().chain(&args.per_request) {
         check_writable(path)?;
     }
-    let model = Model::named(&args.model)?;
-    let gpu = Gpu::named(&args.gpu)?;
-    let cost = cost_model(&args.cost, &model, &gpu)?;
     Ok(Request {
         evictions,
         admissions,
-        model,
-        gpu,
-        cost,
+        pricing: args.input.pricing()?,
     })
-}
-
-fn load(args: &Replay) -> Result<Vec<Loaded>> {
-    let bar = progress_bar(args.traces.len() as u64, "loading traces");
-    let options = LoadOptions {
-        block_tokens: args.block_tokens,
-        ..LoadOptions::default()
-    };
-    let load_one = |path| {
-        let loaded = trace::load(path, &options);
-        bar.inc(1);
-        loaded
-    };
-    let traces = args
-        .traces
-        .iter()
-        .map(|path| load_one(path))
-        .collect::<Result<Vec<_>, _>>()?;
-    bar.finish_and_clear();
-    Ok(traces)
 }
 
 fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
     let baselines: Vec<_> = traces
         .iter()
-        .map(|loaded| Baseline::new(&loaded.workload, request.cost.as_ref(), args.warmup))
+        .map(|loaded| Baseline::new(&loaded.workload, request.pricing.cost.as_ref(), args.warmup))
         .collect();
     let names: Vec<_> = traces
         .iter()
@@ -124,11 +97,11 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
             let scene = Scene {
                 trace: name,
                 workload: &loaded.workload,
-                cost: request.cost.as_ref(),
+                cost: request.pricing.cost.as_ref(),
                 baseline,
-                model: &request.model.name,
-                gpu: &request.gpu.name,
-                block_bytes: block_bytes(request, loaded),
+                model: &request.pricing.model.name,
+                gpu: &request.pricing.gpu.name,
+                block_bytes: request.pricing.block_bytes(&loaded.workload),
             };
             (scene, plans(args, request, loaded))
         })
@@ -145,17 +118,13 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
     finished
 }
 
-fn block_bytes(request: &Request, loaded: &Loaded) -> u64 {
-    request.model.kv_bytes_per_token() * u64::from(loaded.workload.block_tokens())
-}
-
 /// Every combination of capacity, policy and admission, capacities outermost.
 fn plans(args: &Replay, request: &Request, loaded: &Loaded) -> Vec<Plan> {
     let mut plans = Vec::new();
     for capacity in &args.capacities {
         let capacity_bytes = capacity.bytes(
             loaded.workload.distinct_blocks(),
-            block_bytes(request, loaded),
+            request.pricing.block_bytes(&loaded.workload),
         );
         for eviction in &request.evictions {
             for admission in &request.admissions {
@@ -180,22 +149,4 @@ fn write_requests(path: &std::path::Path, finished: &[Finished]) -> Result<()> {
         writer.write(row).with_context(context)?;
     }
     writer.finish().with_context(context)
-}
-
-fn trace_record(loaded: &Loaded) -> TraceRecord {
-    let workload = &loaded.workload;
-    TraceRecord {
-        path: loaded.path.display().to_string(),
-        xxh3: format!("{:016x}", loaded.xxh3),
-        content: loaded.content.name(),
-        requests: workload.requests().len(),
-        prompt_tokens: workload
-            .requests()
-            .iter()
-            .map(|request| u64::from(request.prompt_tokens))
-            .sum(),
-        blocks: workload.arena().len() as u64,
-        distinct_blocks: workload.distinct_blocks(),
-        block_tokens: workload.block_tokens(),
-    }
 }

@@ -1,91 +1,153 @@
-//! `trace-gen import`.
+//! `trace-gen import`: one subcommand a format, made from the registry.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Subcommand;
-use trace_gen::{Imported, agentx, mooncake};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand, value_parser};
+use trace_gen::import::{FORMATS, Format, Imported, Job, Kind, Opt, Values};
 
-use crate::{Out, progress_bar, report};
+use crate::{progress_bar, report};
 
-#[derive(Subcommand)]
-pub(crate) enum Import {
-    /// JSON lines with timestamp (ms), input_length, output_length and hash_ids.
-    Mooncake {
-        /// The JSON lines; may be packed as .zst.
-        input: PathBuf,
-        #[command(flatten)]
-        out: Out,
-        /// Tokens of a block.
-        #[arg(long, default_value_t = mooncake::BLOCK_TOKENS)]
-        block_tokens: u32,
-    },
-    /// Nested agent sessions, one JSON object each, in a folder of .json files or the lines of a .jsonl; may be packed as
-    /// .zst.
-    Agentx {
-        /// The folder or file.
-        input: PathBuf,
-        #[command(flatten)]
-        out: Out,
-        /// Sessions start uniformly over this time: a number with s, m or h.
-        #[arg(long, default_value = "4h", value_parser = parse_span_us)]
-        span: u64,
-        /// Seed of the sessions' starts.
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-    },
+/// What to import, and how.
+pub(crate) struct Import {
+    format: &'static Format,
+    input: PathBuf,
+    out: PathBuf,
+    strict: bool,
+    values: Values,
 }
 
 pub(crate) fn run(import: Import) -> Result<()> {
-    let (imported, out) = match import {
-        Import::Mooncake {
-            input,
-            out,
-            block_tokens,
-        } => (mooncake::import(&input, &out.out, block_tokens)?, out),
-        Import::Agentx {
-            input,
-            out,
-            span,
-            seed,
-        } => {
-            let options = agentx::Options {
-                span_us: span,
-                seed,
-            };
-            let bar = progress_bar("files");
-            let mut progress = |done: usize, of: usize| {
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            };
-            let imported = agentx::import(&input, &out.out, &options, &mut progress);
-            bar.finish_and_clear();
-            (imported?, out)
-        }
+    let Import {
+        format,
+        input,
+        out,
+        strict,
+        values,
+    } = import;
+    let bar = progress_bar("files");
+    let mut progress = |done: usize, of: usize| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
     };
+    let mut job = Job {
+        format,
+        input: &input,
+        out: &out,
+        strict,
+        values,
+        progress: &mut progress,
+    };
+    let imported = job.run();
+    bar.finish_and_clear();
     let Imported {
         requests,
         sessions,
         notes,
-    } = imported;
-    report(
-        &out.out,
-        &format!("{requests} requests, {sessions} sessions"),
-    );
+    } = imported?;
+    report(&out, &format!("{requests} requests, {sessions} sessions"));
     for note in notes {
         eprintln!("  {note}");
     }
     Ok(())
 }
 
-fn parse_span_us(text: &str) -> Result<u64, String> {
-    let units = [("s", 1e6), ("m", 60e6), ("h", 3_600e6)];
-    let parsed = units.iter().find_map(|(unit, us)| {
-        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(number * us)
-    });
-    match parsed {
-        Some(us) if us >= 0.0 && us <= agentx::LONGEST_SPAN_US as f64 => Ok(us as u64),
-        _ => Err("expected a number with s, m or h, such as 90s, 30m or 4h".to_owned()),
+impl Subcommand for Import {
+    fn augment_subcommands(command: Command) -> Command {
+        FORMATS
+            .iter()
+            .fold(command.subcommand_required(true), |command, format| {
+                command.subcommand(of_format(format))
+            })
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        FORMATS.iter().any(|format| format.name == name)
+    }
+}
+
+impl FromArgMatches for Import {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (name, matches) = matches.subcommand().ok_or_else(missing)?;
+        let format = FORMATS.iter().find(|format| format.name == name);
+        let format = format.ok_or_else(missing)?;
+        let path = |name| {
+            let path = matches.get_one::<PathBuf>(name);
+            path.cloned().unwrap_or_default()
+        };
+        let given = format.options.iter().filter_map(|option| {
+            let value = match option.kind {
+                Kind::Flag => matches.get_flag(option.name).then(|| "true".to_owned()),
+                _ => matches.get_one::<String>(option.name).cloned(),
+            };
+            Some((option.name.to_owned(), value?))
+        });
+        let values = Values::new(format, given)
+            .map_err(|fault| clap::Error::raw(clap::error::ErrorKind::InvalidValue, fault))?;
+        Ok(Self {
+            format,
+            input: path("input"),
+            out: path("out"),
+            strict: matches.get_flag("strict"),
+            values,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn of_format(format: &'static Format) -> Command {
+    let input = Arg::new("input")
+        .required(true)
+        .value_name("INPUT")
+        .value_parser(value_parser!(PathBuf))
+        .help("The file or folder to read; .zst is unpacked");
+    let out = Arg::new("out")
+        .short('o')
+        .long("out")
+        .required(true)
+        .value_name("OUT.parquet")
+        .value_parser(value_parser!(PathBuf))
+        .help("The trace to write");
+    let strict = Arg::new("strict")
+        .long("strict")
+        .action(ArgAction::SetTrue)
+        .help("Fail, and write nothing, rather than change or drop rows");
+    let command = Command::new(format.name)
+        .about(format.about.trim_end_matches('.'))
+        .after_help(format.details)
+        .args([input, out, strict]);
+    command.args(format.options.iter().map(|option| of_option(option)))
+}
+
+fn of_option(option: &'static Opt) -> Arg {
+    let arg = Arg::new(option.name)
+        .long(option.name)
+        .help(option.about.trim_end_matches('.'));
+    let arg = match option.default {
+        Some(default) => arg.default_value(default),
+        None => arg,
+    };
+    match option.kind {
+        Kind::Flag => arg.action(ArgAction::SetTrue),
+        Kind::Choice(names) => arg
+            .value_name("NAME")
+            .value_parser(PossibleValuesParser::new(names)),
+        kind => arg
+            .value_name(match kind {
+                Kind::Text(what) => what,
+                Kind::Span => "TIME",
+                _ => "N",
+            })
+            .value_parser(move |text: &str| kind.check(text).map(|()| text.to_owned())),
     }
 }

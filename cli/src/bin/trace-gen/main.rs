@@ -1,6 +1,7 @@
 //! Makes request traces: imports other formats, generates workloads, and tells what a trace holds.
 
 mod generate;
+mod export;
 mod import;
 mod inspect;
 mod tools;
@@ -37,6 +38,8 @@ enum Command {
     /// Convert a trace of another format.
     #[command(subcommand)]
     Import(import::Import),
+    /// Write a trace in another format.
+    Export(export::Args),
     /// Generate the ledger of one agent: 20 steps, 97,000 prompt tokens submitted, 7,700 distinct.
     Ledger {
         #[command(flatten)]
@@ -80,6 +83,7 @@ fn run() -> Result<()> {
         .command
     {
         Command::Import(import) => import::run(import),
+        Command::Export(args) => export::run(&args),
         Command::Ledger { out } => {
             let requests = ledger::write(&out.out)?;
             report(&out.out, &format!("{requests} requests"));

@@ -1,0 +1,353 @@
+//! What prefill costs: the course's figures, where the time of a pass goes, calibration and its validation.
+
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use roofline::{
+    COST_MODELS, Calibration, Gpu, Measurement, Model, Precision, Roofline, Setting, Split,
+};
+use serde::Serialize;
+
+const EXAMPLES: &str = "\
+Examples:
+  roofline figures
+  roofline explain --model llama-3-8b --gpu h100 --cached 4096 --new 512
+  roofline explain --model path/to/config.json --gpu a100 --gpus 4 --new 2048
+  roofline fetch --model course-7b --gpu course-h100 --tokens 4096
+  roofline fit measurements.csv --gpu h100 -o calibration.toml
+  roofline validate measurements.csv --by shape --max-median 15
+
+Exit codes: 0 done, 1 failed or past a threshold, 2 wrong usage.";
+
+/// What prefill costs, from model, GPU and token counts.
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// How to print.
+    #[arg(long, value_enum, global = true, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The course's 82 published figures beside what they come out as here; fails if one is off.
+    Figures,
+    /// Where the time of one prefill (or one decode step) goes.
+    Explain(Explain),
+    /// Fetch a cached prefix or compute it again: break-even bandwidth, and each tier against it.
+    Fetch(Fetch),
+    /// Fit a calibration file to measurements.
+    Fit(Fit),
+    /// How far predictions are from measurements they were not fitted to.
+    Validate(Validate),
+    /// The models known by name, and what their KV weighs.
+    Models {
+        /// Instead, the models of a catalogue in YAML.
+        #[arg(long)]
+        catalogue: Option<PathBuf>,
+    },
+    /// The GPUs known by name.
+    Gpus,
+}
+
+#[derive(Args)]
+struct On {
+    /// A model by name (`roofline models`), or the path of a Hugging Face config.json.
+    #[arg(long, default_value = "course-7b")]
+    model: String,
+    /// A GPU by name (`roofline gpus`).
+    #[arg(long, default_value = "course-h100")]
+    gpu: String,
+    /// Format of weights.
+    #[arg(long, value_enum)]
+    weights: Option<Width>,
+    /// Format of cached keys and values.
+    #[arg(long, value_enum)]
+    kv: Option<Width>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Width {
+    Fp16,
+    Fp8,
+    Int4,
+}
+
+impl From<Width> for Precision {
+    fn from(width: Width) -> Self {
+        match width {
+            Width::Fp16 => Self::Fp16,
+            Width::Fp8 => Self::Fp8,
+            Width::Int4 => Self::Int4,
+        }
+    }
+}
+
+impl On {
+    fn model(&self) -> Result<Model> {
+        let mut model = Model::named(&self.model)?;
+        model.weight_precision = self.weights.map_or(model.weight_precision, Into::into);
+        model.kv_precision = self.kv.map_or(model.kv_precision, Into::into);
+        Ok(model)
+    }
+
+    fn gpu(&self) -> Result<Gpu> {
+        Ok(Gpu::named(&self.gpu)?)
+    }
+}
+
+#[derive(Args)]
+struct Explain {
+    #[command(flatten)]
+    on: On,
+    /// Tokens already cached; with --decode the whole context.
+    #[arg(long, default_value_t = 0)]
+    cached: u64,
+    /// New tokens.
+    #[arg(long, default_value_t = 1024)]
+    new: u64,
+    /// Sequences.
+    #[arg(long, default_value_t = 1)]
+    batch: u64,
+    /// Tensor-parallel GPUs.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    gpus: u32,
+    /// One decode step instead of a prefill.
+    #[arg(long)]
+    decode: bool,
+    /// A calibration file instead of the GPU's own.
+    #[arg(long)]
+    calibration: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Fetch {
+    #[command(flatten)]
+    on: On,
+    /// Tokens of the cached prefix.
+    #[arg(long, default_value_t = 4096)]
+    tokens: u64,
+    /// The cost model that recomputing is priced by.
+    #[arg(long, default_value = COST_MODELS[0].0)]
+    cost: String,
+    /// Another tier, in GB/s; may be given several times.
+    #[arg(long, value_name = "GB/S")]
+    bandwidth: Vec<f64>,
+}
+
+#[derive(Args)]
+struct Fit {
+    /// Measurement files, .csv or .csv.zst.
+    #[arg(required = true)]
+    measurements: Vec<PathBuf>,
+    /// The GPU to calibrate.
+    #[arg(long)]
+    gpu: String,
+    /// Use only measurements of this operator; may be given several times.
+    #[arg(long)]
+    operator: Vec<String>,
+    /// A calibration file for what was not measured, instead of the GPU's own.
+    #[arg(long)]
+    base: Option<PathBuf>,
+    /// The calibration file to write; else it is printed.
+    #[arg(long, short)]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Validate {
+    /// Measurement files, .csv or .csv.zst.
+    #[arg(required = true)]
+    measurements: Vec<PathBuf>,
+    /// Try this calibration on all rows instead of fits to the other folds.
+    #[arg(long)]
+    calibration: Option<PathBuf>,
+    /// What is held out together.
+    #[arg(long, value_enum, default_value_t = By::Shape)]
+    by: By,
+    /// Parts that are held out in turn, when by shape.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..))]
+    folds: u8,
+    /// Fail if an operator's median error is above this, in percent.
+    #[arg(long, value_name = "PERCENT")]
+    max_median: Option<f64>,
+    /// Fail if an operator's 90th percentile is above this, in percent.
+    #[arg(long, value_name = "PERCENT")]
+    max_p90: Option<f64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Weight or head shapes.
+    Shape,
+    /// Models: fitted to all but one.
+    Model,
+}
+
+fn main() -> ExitCode {
+    cli::exit::exit_code(run(Cli::parse()))
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let print = Print(cli.format);
+    match cli.command {
+        Command::Figures => figures(&print),
+        Command::Explain(args) => explain(&args, &print),
+        Command::Fetch(args) => fetch(&args, &print),
+        Command::Fit(args) => fit(&args),
+        Command::Validate(args) => validate(&args, &print),
+        Command::Models { catalogue: None } => print
+            .records(&tables::model_rows(&Model::presets()?), |rows| {
+                tables::models(rows)
+            }),
+        Command::Models {
+            catalogue: Some(path),
+        } => catalogue(&path, &print),
+        Command::Gpus => print.records(&Gpu::presets()?, |gpus| tables::gpus(gpus)),
+    }
+}
+
+struct Print(Format);
+
+impl Print {
+    fn records<T: Serialize>(&self, records: &T, table: impl Fn(&T) -> String) -> Result<()> {
+        let text = match self.0 {
+            Format::Table => table(records),
+            Format::Json => reports::json(records),
+        };
+        cli::output::write_output(&text, None)
+    }
+}
+
+fn figures(print: &Print) -> Result<()> {
+    let figures = roofline::figures()?;
+    print.records(&figures, |f| tables::figures(f))?;
+    let wrong = figures.iter().filter(|f| !f.ok).count();
+    if wrong > 0 {
+        bail!(
+            "{wrong} of {} figures are off by more than their rounding",
+            figures.len()
+        );
+    }
+    Ok(())
+}
+
+fn explain(args: &Explain, print: &Print) -> Result<()> {
+    let (model, gpu) = (args.on.model()?, args.on.gpu()?);
+    let calibration = calibration(&gpu, args.calibration.as_deref())?;
+    let roofline = Roofline::Calibrated(&calibration);
+    let setting = Setting {
+        model: &model,
+        gpu: &gpu,
+        gpus: args.gpus,
+        roofline,
+    };
+    let cost = if args.decode {
+        setting.decode_time(args.batch, args.cached)
+    } else {
+        setting.prefill_time(args.batch, args.cached, args.new)
+    };
+    print.records(&cost, |cost| tables::explain(cost, &setting))
+}
+
+fn calibration(gpu: &Gpu, path: Option<&Path>) -> Result<Calibration> {
+    Ok(match path {
+        Some(path) => Calibration::read(path)?,
+        None => Calibration::named(&gpu.calibration)?,
+    })
+}
+
+fn fetch(args: &Fetch, print: &Print) -> Result<()> {
+    let (model, gpu) = (args.on.model()?, args.on.gpu()?);
+    let cost = roofline::cost_model(&args.cost, &model, &gpu)?;
+    let mut tiers = roofline::tiers(&gpu);
+    for gb_per_s in &args.bandwidth {
+        if !(gb_per_s.is_finite() && *gb_per_s > 0.0) {
+            bail!("--bandwidth {gb_per_s} is not a number of GB/s above 0");
+        }
+        let name = format!("{gb_per_s} GB/s");
+        tiers.push(roofline::Tier {
+            name,
+            bandwidth: gb_per_s * 1e9,
+        });
+    }
+    let fetch = roofline::fetch_or_recompute(&model, cost.as_ref(), tiers, args.tokens);
+    print.records(&fetch, tables::fetch)
+}
+
+fn fit(args: &Fit) -> Result<()> {
+    let gpu = Gpu::named(&args.gpu)?;
+    let base = calibration(&gpu, args.base.as_deref())?;
+    let mut measurements = read(&args.measurements)?;
+    if !args.operator.is_empty() {
+        measurements.retain(|m| args.operator.iter().any(|o| o == m.observed.operator()));
+    }
+    let calibration = roofline::calibrate(&gpu, &measurements, &base)?;
+    cli::output::write_output(&calibration.to_toml()?, args.out.as_deref())
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<Measurement>> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(roofline::read_measurements(path)?);
+    }
+    Ok(all)
+}
+
+fn validate(args: &Validate, print: &Print) -> Result<()> {
+    let measurements = read(&args.measurements)?;
+    let calibration = args
+        .calibration
+        .as_deref()
+        .map(Calibration::read)
+        .transpose()?;
+    let split = match args.by {
+        By::Shape => Split::Shape,
+        By::Model => Split::Model,
+    };
+    let folds = usize::from(args.folds);
+    let table = roofline::validate(&measurements, calibration.as_ref(), split, folds)?;
+    if table.is_empty() {
+        bail!("nothing was held out: there is one model only, or no operator that is predicted");
+    }
+    print.records(&table, |t| tables::errors(t))?;
+    let past = |limit: Option<f64>, of: fn(&roofline::Errors) -> f64| {
+        let limit = limit.unwrap_or(f64::INFINITY) / 100.0;
+        table
+            .iter()
+            .find(|row| row.range == "all" && of(&row.calibrated) > limit)
+    };
+    let failed = past(args.max_median, |e| e.median).or_else(|| past(args.max_p90, |e| e.p90));
+    if let Some(row) = failed {
+        let errors = row.calibrated;
+        bail!(
+            "{} on {} ({}) is past the threshold: median {:.1}%, 90th percentile {:.1}%",
+            row.operator,
+            row.gpu,
+            row.source,
+            errors.median * 100.0,
+            errors.p90 * 100.0
+        );
+    }
+    Ok(())
+}
+
+fn catalogue(path: &Path, print: &Print) -> Result<()> {
+    let models = roofline::read_catalogue(path)
+        .with_context(|| format!("reading the catalogue {}", path.display()))?;
+    print.records(&tables::catalogue_rows(&models), |rows| {
+        tables::catalogue(rows)
+    })
+}

@@ -1,0 +1,208 @@
+//! The `roofline` command, run as its users run it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn roofline(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_roofline"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = roofline(arguments);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&stdout(&[arguments, &["--format", "json"]].concat())).unwrap()
+}
+
+fn failure(arguments: &[&str]) -> String {
+    let output = roofline(arguments);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn all_82_figures_of_the_course() {
+    let text = stdout(&["figures"]);
+    assert!(
+        text.contains("82 of 82 figures within the rounding"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    let figures = json(&["figures"]);
+    let figures = figures.as_array().unwrap();
+    assert_eq!(figures.len(), 82);
+    assert!(figures.iter().all(|f| f["ok"] == true));
+}
+
+#[test]
+fn where_the_time_goes() {
+    let arguments = [
+        "explain",
+        "--model",
+        "llama-3-8b",
+        "--gpu",
+        "h100",
+        "--cached",
+        "4096",
+        "--new",
+        "512",
+    ];
+    let text = stdout(&arguments);
+    for part in [
+        "llama-3-8b on 1 x h100",
+        "projections",
+        "attention",
+        "mlp",
+        "head",
+        "all",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let cost = json(&arguments);
+    let parts = cost["parts"].as_array().unwrap();
+    let sum: f64 = parts.iter().map(|p| p["seconds"].as_f64().unwrap()).sum();
+    let whole = cost["seconds"].as_f64().unwrap();
+    assert!((sum / whole - 1.0).abs() < 1e-9);
+    assert!(whole > cost["datasheet_s"].as_f64().unwrap());
+}
+
+#[test]
+fn narrower_weights_and_more_gpus_take_less_time() {
+    let base = [
+        "explain",
+        "--model",
+        "llama-3-70b",
+        "--gpu",
+        "h100",
+        "--new",
+        "16",
+    ];
+    let seconds = |more: &[&str]| json(&[&base, more].concat())["seconds"].as_f64().unwrap();
+    let fp16 = seconds(&[]);
+    assert!(seconds(&["--weights", "fp8"]) < 0.7 * fp16);
+    assert!(seconds(&["--weights", "int4"]) < 0.5 * fp16);
+    assert!(seconds(&["--gpus", "8"]) < 0.5 * fp16);
+    let decode = ["--decode", "--batch", "64", "--cached", "8192"];
+    assert!(seconds(&[&decode[..], &["--kv", "fp8"]].concat()) < seconds(&decode));
+}
+
+#[test]
+fn a_hugging_face_config_is_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    let config = r#"{"model_type": "llama", "hidden_size": 4096, "vocab_size": 128256, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336}"#;
+    std::fs::write(&path, config).unwrap();
+    let explain = |model: &str| json(&["explain", "--gpu", "a100", "--model", model]);
+    assert_eq!(explain(path.to_str().unwrap()), explain("llama-3-8b"));
+    std::fs::write(&path, "{").unwrap();
+    assert!(failure(&["explain", "--model", path.to_str().unwrap()]).contains("config.json"));
+}
+
+#[test]
+fn fetch_or_recompute() {
+    let text = stdout(&["fetch", "--bandwidth", "16.5", "--bandwidth", "16.7"]);
+    assert!(text.contains("break-even at 16.59 GB/s"), "{text}");
+    let line = |name: &str| {
+        text.lines()
+            .find(|l| l.starts_with(name))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(line("16.5 GB/s").contains("recompute"));
+    assert!(line("16.7 GB/s").contains("fetch"));
+    assert!(failure(&["fetch", "--bandwidth", "0"]).contains("above 0"));
+    assert!(failure(&["fetch", "--cost", "rooflin"]).contains("valid names: course"));
+}
+
+#[test]
+fn what_does_not_exist_is_said_with_what_does() {
+    assert!(failure(&["explain", "--model", "gpt-5"]).contains("llama-3-8b"));
+    assert!(failure(&["explain", "--gpu", "h1000"]).contains("valid names: course-h100, a100"));
+    assert!(failure(&["fit", "nowhere.csv", "--gpu", "h100"]).contains("nowhere.csv"));
+    assert_eq!(roofline(&["explain", "--gpus", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn presets_are_listed() {
+    assert!(stdout(&["models"]).contains("deepseek-v3"));
+    assert!(stdout(&["gpus"]).contains("mi300x"));
+}
+
+/// Rows whose times are those of a simple rule, twice as slow for the second weight.
+fn measurements(folder: &Path) -> String {
+    let mut text = String::from(
+        "device,operator,rows,columns,inner,batch,new_tokens,cached_tokens,heads,kv_heads,head_dim,bytes,direction,\
+         repeats,seconds_median,seconds_min,seconds_p90\n",
+    );
+    for columns in [512, 1024, 2048, 4096, 8192, 16384, 32768] {
+        for rows in [256, 1024, 4096] {
+            let seconds = 5e-6 + 2.0 * f64::from(rows) * f64::from(columns) * 4096.0 / 200e12;
+            text += &format!(
+                "A100,gemm,{rows},{columns},4096,,,,,,,,,9,{seconds:e},{seconds:e},{seconds:e}\n"
+            );
+        }
+    }
+    let path = folder.join("measured.csv");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn fit_then_validate() {
+    let folder = tempfile::tempdir().unwrap();
+    let measured = measurements(folder.path());
+    let out = folder.path().join("calibration.toml");
+    let out = out.to_str().unwrap();
+    stdout(&["fit", &measured, "--gpu", "a100", "--out", out]);
+    let tried = json(&["validate", &measured, "--calibration", out]);
+    assert_eq!(tried[0]["operator"], "gemm");
+    assert_eq!(tried[0]["shapes"], 21);
+    assert!(tried[0]["calibrated"]["median"].as_f64().unwrap() < 0.2);
+    let text = stdout(&["validate", &measured, "--max-median", "60"]);
+    assert!(
+        text.contains("gemm on a100 (microbenchmarks)") && text.contains("calibrated"),
+        "{text}"
+    );
+    let past = failure(&["validate", &measured, "--max-median", "0.001"]);
+    assert!(
+        past.contains("gemm on a100") && past.contains("past the threshold"),
+        "{past}"
+    );
+    // One model only: none can be held out.
+    assert!(failure(&["validate", &measured, "--by", "model"]).contains("nothing was held out"));
+    // An unwritable place leaves nothing behind.
+    failure(&[
+        "fit",
+        &measured,
+        "--gpu",
+        "a100",
+        "--out",
+        "/nowhere/calibration.toml",
+    ]);
+    assert!(failure(&["fit", &measured, "--gpu", "h100"]).contains("measured: a100"));
+}
+
+#[test]
+fn a_catalogue_of_geometries() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("models.yaml");
+    let text = "models:\n- {id: a, formula: standard_gqa, fields: {num_hidden_layers: 2, num_key_value_heads: 3, \
+                head_dim: 5}}\n- {id: b, formula: odd, fields: {num_hidden_layers: 2}}\n";
+    std::fs::write(&path, text).unwrap();
+    let rows = json(&["models", "--catalogue", path.to_str().unwrap()]);
+    assert_eq!(rows[0]["kv_bytes_per_token"], 2 * 2 * 3 * 5 * 2);
+    assert!(rows[1]["refused"].as_str().unwrap().contains("\"odd\""));
+}

@@ -1,0 +1,76 @@
+//! The records in which the oracle's answers are reported.
+//!
+//! Field names are a contract with everyone who reads the JSON: add, never rename.
+
+use serde::Serialize;
+
+use crate::bracket::{Bracket, Recovered};
+use crate::regret::Regret;
+
+/// What an answer holds for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// The trace's file, as it was named.
+    pub trace: String,
+    /// Cost model.
+    pub cost: String,
+    /// Model whose prefill is priced.
+    pub model: String,
+    /// GPU that it runs on.
+    pub gpu: String,
+    /// Leading requests that made state but no figures.
+    pub warmup_requests: usize,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+}
+
+/// The oracle at one capacity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OracleRun {
+    /// What it holds for.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The bounds.
+    #[serde(flatten)]
+    pub bracket: Bracket,
+    /// Belady where a running request's blocks cannot be refused: feasible for such engines, not a bound. Only when asked
+    /// for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_bypass: Option<Recovered>,
+    /// Wall seconds of this capacity. Only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_seconds: Option<f64>,
+}
+
+/// Hits of three policies at one capacity, from one pass over the trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// The trace's file, as it was named.
+    pub trace: String,
+    /// Capacity in blocks.
+    pub capacity_blocks: u64,
+    /// Hit tokens of tree-aware LRU.
+    pub lru_hit_tokens: u64,
+    /// Hit tokens of LRU behind `second-occurrence` admission with unbounded memory.
+    pub second_occurrence_lru_hit_tokens: u64,
+    /// No policy hits more tokens.
+    pub belady_hit_tokens: u64,
+    /// Whether some policy hits that many: the trace has no inverted interval.
+    pub belady_exact: bool,
+}
+
+/// A policy against the best feasible schedule at one capacity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegretRun {
+    /// What it holds for.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// Capacity in blocks.
+    pub capacity_blocks: u64,
+    /// Eviction policy, with its parameters as written.
+    pub policy: String,
+    /// Admission policy, with its parameters as written.
+    pub admission: String,
+    /// Where it loses.
+    pub regret: Regret,
+}

@@ -1,0 +1,361 @@
+//! Where a policy loses against the best feasible schedule, eviction by eviction.
+
+use std::collections::{BTreeMap, HashMap};
+
+use cache::{EvictUnit, Shape};
+use policy_api::{
+    AdmissionPolicy, Candidate, EvictionPolicy, Policy, RequestView, RunId, Victim, Why,
+};
+use serde::Serialize;
+
+use crate::bracket::{Options, Oracle, Recovered};
+use crate::intervals::{NEVER, Time};
+use crate::schedule::replay_in;
+
+/// A policy against the best feasible schedule at its capacity.
+///
+/// What the schedule gains on the policy in hit blocks is `premature + refused - lucky`, and the same in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Regret {
+    /// The schedule.
+    pub oracle: Recovered,
+    /// The policy.
+    pub policy: Recovered,
+    /// Hits of the schedule that the policy lost by evicting the blocks before.
+    pub premature: Loss,
+    /// Hits of the schedule that the policy lost by not admitting the blocks.
+    pub refused: Loss,
+    /// Hits of the policy that the schedule does without.
+    pub lucky: Loss,
+    /// All evictions.
+    pub evictions: Evictions,
+    /// The evictions by each of depth, age, kind and session state.
+    pub by: Vec<EvictionsBy>,
+}
+
+/// Hits that one side has and the other has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Loss {
+    /// Blocks.
+    pub blocks: u64,
+    /// Seconds of prefill that they save.
+    pub seconds: f64,
+}
+
+/// Evicted blocks, classed by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Evictions {
+    /// Wanted again before the schedule lets them go.
+    pub premature_blocks: u64,
+    /// Seconds of prefill lost by that.
+    pub premature_seconds: f64,
+    /// Wanted again, but the schedule does not keep them until then either.
+    pub unaffordable_blocks: u64,
+    /// Never wanted again: they were kept for nothing.
+    pub dead_weight_blocks: u64,
+    /// How long: slots of the cache times requests since their last use.
+    pub dead_weight_block_requests: u64,
+}
+
+/// The evictions of one bucket of one dimension.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EvictionsBy {
+    /// `depth_blocks`, `age_requests`, `kind` or `session`.
+    pub dimension: &'static str,
+    /// The bucket, in words.
+    pub bucket: String,
+    /// Its evictions.
+    #[serde(flatten)]
+    pub evictions: Evictions,
+}
+
+impl Oracle<'_> {
+    /// Replays a policy and compares it, eviction by eviction, with the best feasible schedule of the same capacity.
+    pub fn regret(
+        &self,
+        capacity_bytes: u64,
+        block_bytes: u64,
+        policy: &mut dyn Policy,
+        options: &Options,
+    ) -> Regret {
+        let shape = Shape {
+            capacity_bytes,
+            block_bytes,
+            block_tokens: self.workload().block_tokens(),
+            evict_unit: EvictUnit::Block,
+        };
+        let mut watched = Watched::new(policy);
+        let served = replay_in(self.workload(), shape, self.cost(), &mut watched);
+        let schedule = self.best_schedule(shape.capacity_blocks(), options);
+        let mut tally = Tally::new(self, &schedule);
+        for gone in &watched.gone {
+            tally.add(gone);
+        }
+        let (ahead, lucky) = self.differences(&schedule, &served);
+        let premature = Loss {
+            blocks: tally.total.premature_blocks,
+            seconds: tally.total.premature_seconds,
+        };
+        Regret {
+            oracle: self.recovered(&schedule),
+            policy: self.recovered(&served),
+            premature,
+            refused: Loss {
+                blocks: ahead.blocks - premature.blocks,
+                seconds: (ahead.seconds - premature.seconds).max(0.0),
+            },
+            lucky,
+            evictions: tally.total,
+            by: tally.rows(),
+        }
+    }
+
+    /// The hits that the first has and the second has not, and the other way round.
+    fn differences(&self, first: &[u32], second: &[u32]) -> (Loss, Loss) {
+        let (mut ahead, mut behind) = (Loss::default(), Loss::default());
+        for (time, (first, second)) in (0..).zip(first.iter().zip(second)).skip(self.warmup()) {
+            let loss = if first > second {
+                &mut ahead
+            } else {
+                &mut behind
+            };
+            loss.blocks += u64::from(first.abs_diff(*second));
+            loss.seconds += (self.saved(time, *first) - self.saved(time, *second)).abs();
+        }
+        (ahead, behind)
+    }
+}
+
+/// Blocks that an eviction took from the tail of a run.
+struct Gone {
+    time: Time,
+    part: Candidate,
+}
+
+/// A policy whose evictions are written down.
+struct Watched<'p> {
+    policy: &'p mut dyn Policy,
+    now: Time,
+    gone: Vec<Gone>,
+}
+
+impl<'p> Watched<'p> {
+    fn new(policy: &'p mut dyn Policy) -> Self {
+        Self {
+            policy,
+            now: 0,
+            gone: Vec::new(),
+        }
+    }
+}
+
+impl EvictionPolicy for Watched<'_> {
+    fn offer(&mut self, candidate: &Candidate) {
+        self.policy.offer(candidate);
+    }
+
+    fn withdraw(&mut self, id: RunId, why: Why) {
+        self.policy.withdraw(id, why);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.policy.victim()
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.gone.push(Gone {
+            time: self.now,
+            part: *gone,
+        });
+        self.policy.evicted(gone, whole);
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.policy.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        self.policy.wants_runs()
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.now = request.index;
+        self.policy.observe(request, runs);
+    }
+}
+
+impl AdmissionPolicy for Watched<'_> {
+    fn needs_rival(&self) -> bool {
+        self.policy.needs_rival()
+    }
+
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
+        self.policy.admit(request, rival)
+    }
+}
+
+/// Classes evictions and adds them up.
+struct Tally<'a> {
+    oracle: &'a Oracle<'a>,
+    /// Hit blocks of the schedule, by request.
+    schedule: &'a [u32],
+    /// The last request of each session.
+    session_ends: HashMap<u64, Time>,
+    total: Evictions,
+    buckets: BTreeMap<(Dimension, u32), Evictions>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Dimension {
+    Depth,
+    Age,
+    Kind,
+    Session,
+}
+
+impl<'a> Tally<'a> {
+    fn new(oracle: &'a Oracle<'a>, schedule: &'a [u32]) -> Self {
+        let requests = oracle.workload().requests();
+        let session_ends = (0..)
+            .zip(requests)
+            .map(|(time, request)| (request.session_id, time));
+        Self {
+            oracle,
+            schedule,
+            session_ends: session_ends.collect(),
+            total: Evictions::default(),
+            buckets: BTreeMap::new(),
+        }
+    }
+
+    /// Divides an eviction, from its tail up, where the class or the bucket of depth changes.
+    fn add(&mut self, gone: &Gone) {
+        let Gone { time, part } = gone;
+        let age = time - part.last_used;
+        let ended = self.session_ends[&part.last_session] <= *time;
+        let mut end = part.depth_blocks + part.blocks;
+        while end > part.depth_blocks {
+            let next = self.oracle.next_use().after(part.last_used, end - 1);
+            let kept = match next.time {
+                NEVER => 0,
+                time => self.schedule[time as usize],
+            };
+            let depth = Bucket::of(end - 1);
+            let class_from = if kept < end { kept } else { 0 };
+            let from = part.depth_blocks.max(next.first_block);
+            let from = from.max(class_from).max(depth.least());
+            let evictions = self.class(next.time, from, end, kept, age);
+            self.total.add(&evictions);
+            for key in [
+                (Dimension::Depth, depth.0),
+                (Dimension::Age, Bucket::of(age).0),
+                (Dimension::Kind, u32::from(part.last_kind)),
+                (Dimension::Session, u32::from(ended)),
+            ] {
+                self.buckets.entry(key).or_default().add(&evictions);
+            }
+            end = from;
+        }
+    }
+
+    /// The blocks from `from` to `end` of a path, wanted again at `next`, when the schedule hits `kept` of that path.
+    fn class(&self, next: Time, from: u32, end: u32, kept: u32, age: u32) -> Evictions {
+        let blocks = u64::from(end - from);
+        let mut evictions = Evictions::default();
+        if next == NEVER {
+            evictions.dead_weight_blocks = blocks;
+            evictions.dead_weight_block_requests = blocks * u64::from(age);
+        } else if kept >= end {
+            evictions.premature_blocks = blocks;
+            evictions.premature_seconds =
+                self.oracle.saved(next, end) - self.oracle.saved(next, from);
+        } else {
+            evictions.unaffordable_blocks = blocks;
+        }
+        evictions
+    }
+
+    fn rows(&self) -> Vec<EvictionsBy> {
+        let row = |((dimension, bucket), evictions): (&(Dimension, u32), &Evictions)| EvictionsBy {
+            dimension: dimension.name(),
+            bucket: self.label(*dimension, *bucket),
+            evictions: *evictions,
+        };
+        self.buckets.iter().map(row).collect()
+    }
+
+    fn label(&self, dimension: Dimension, bucket: u32) -> String {
+        let text = match (dimension, bucket) {
+            (Dimension::Depth | Dimension::Age, bucket) => return Bucket(bucket).label(),
+            (Dimension::Kind, kind) => match self.oracle.workload().kinds().get(kind as usize) {
+                Some(name) if !name.is_empty() => name,
+                _ => "not said",
+            },
+            (Dimension::Session, 0) => "goes on",
+            (Dimension::Session, _) => "has ended",
+        };
+        text.to_owned()
+    }
+}
+
+impl Dimension {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth_blocks",
+            Self::Age => "age_requests",
+            Self::Kind => "kind",
+            Self::Session => "session",
+        }
+    }
+}
+
+impl Evictions {
+    fn add(&mut self, more: &Self) {
+        self.premature_blocks += more.premature_blocks;
+        self.premature_seconds += more.premature_seconds;
+        self.unaffordable_blocks += more.unaffordable_blocks;
+        self.dead_weight_blocks += more.dead_weight_blocks;
+        self.dead_weight_block_requests += more.dead_weight_block_requests;
+    }
+}
+
+/// Numbers by powers of four: 0, 1-3, 4-15, 16-63 and so on.
+#[derive(Clone, Copy)]
+struct Bucket(u32);
+
+impl Bucket {
+    fn of(number: u32) -> Self {
+        Self(number.checked_ilog(4).map_or(0, |power| power + 1))
+    }
+
+    fn least(self) -> u32 {
+        self.0.checked_sub(1).map_or(0, |power| 4_u32.pow(power))
+    }
+
+    fn label(self) -> String {
+        match self.0 {
+            0 => "0".to_owned(),
+            power => format!("{}-{}", self.least(), 4_u64.pow(power) - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_powers_of_four() {
+        for (number, label) in [
+            (0, "0"),
+            (1, "1-3"),
+            (3, "1-3"),
+            (4, "4-15"),
+            (1024, "1024-4095"),
+        ] {
+            assert_eq!(Bucket::of(number).label(), label);
+            assert!(Bucket::of(number).least() <= number);
+        }
+        assert_eq!(Bucket::of(u32::MAX).label(), "1073741824-4294967295");
+    }
+}

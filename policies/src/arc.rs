@@ -1,0 +1,173 @@
+//! ARC: recency and frequency, balanced by what comes back.
+//!
+//! Source: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003. T1 holds what was used once,
+//! T2 what was used again; B1 and B2 remember what went from either. A return from B1 says that T1 was too small, one
+//! from B2 that it was too large: the target size of T1 moves by max(1, |other ghosts| / |these ghosts|) a block.
+//!
+//! Sizes are in blocks, so a return moves the target by as many blocks as are missing; a use is one touch of a run, so a long
+//! request does not look frequent. A run with children was used again by definition, so T1 holds leaves only.
+//!
+//! Cost: as `lru`. Do not use it where a loop is longer than the cache and its ghosts.
+
+use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::ghosts::Ghosts;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "arc",
+    summary: "balances used-once against used-again by which of them comes back after it went",
+    source: "Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003",
+    idea: "Remember what went from either half. Whichever half is missed more gets more of the cache.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "a loop is longer than the cache and its ghosts",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(NewcomersLast::new(Arc::new(setup.capacity_blocks))),
+};
+
+struct Arc {
+    capacity: u64,
+    /// Blocks that T1 should have.
+    target: u64,
+    /// Per run whether it came back from a ghost list, so that it is in T2 though it was used once.
+    returned: RunTable<bool>,
+    t1: Ranked<LruOrder>,
+    t2: Ranked<LruOrder>,
+    /// Blocks of the leaves of T1.
+    t1_leaves: RunTable<u32>,
+    t1_blocks: u64,
+    b1: Ghosts<()>,
+    b2: Ghosts<()>,
+    /// The present request brought something back from B2.
+    from_b2: bool,
+}
+
+impl Arc {
+    fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            target: 0,
+            returned: RunTable::new(),
+            t1: Ranked::new(),
+            t2: Ranked::new(),
+            t1_leaves: RunTable::new(),
+            t1_blocks: 0,
+            b1: Ghosts::new(),
+            b2: Ghosts::new(),
+            from_b2: false,
+        }
+    }
+
+    /// Looks up what the request misses among the ghosts, and learns from it.
+    fn learn(&mut self, request: &RequestView<'_>) {
+        let (b1, b2) = (self.b1.blocks(), self.b2.blocks());
+        let missing = request.path.len() as u64 - u64::from(request.held_blocks);
+        let step = |other: u64, this: u64| missing * other.max(this) / this.max(1);
+        self.from_b2 = false;
+        if self.b1.look_up(request) {
+            self.target = (self.target + step(b2, b1)).min(self.capacity);
+        } else if self.b2.look_up(request) {
+            self.target = self.target.saturating_sub(step(b1, b2));
+            self.from_b2 = true;
+        }
+    }
+
+    fn returns(&mut self, first_block: BlockId) -> bool {
+        self.b1.take_returned(first_block).is_some() || self.b2.take_returned(first_block).is_some()
+    }
+
+    fn take_off(&mut self, id: RunId) -> bool {
+        self.t1.remove(id);
+        self.t2.remove(id);
+        let blocks = self.t1_leaves.remove(id);
+        self.t1_blocks -= u64::from(blocks.unwrap_or(0));
+        blocks.is_some()
+    }
+}
+
+impl EvictionPolicy for Arc {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.take_off(leaf.id);
+        let returned = match self.returned.get(leaf.id) {
+            Some(returned) => *returned,
+            None => self.returns(leaf.first_block),
+        };
+        self.returned.put(leaf.id, returned);
+        if returned || leaf.uses > 1 {
+            self.t2.put(leaf.id, lru_order(leaf));
+        } else {
+            self.t1.put(leaf.id, lru_order(leaf));
+            self.t1_leaves.put(leaf.id, leaf.blocks);
+            self.t1_blocks += u64::from(leaf.blocks);
+        }
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let (t1, t2) = (self.t1.first(), self.t2.first());
+        let over = self.t1_blocks > self.target;
+        let full = self.from_b2 && self.t1_blocks == self.target;
+        let first = if over || full { t1.or(t2) } else { t2.or(t1) };
+        first.map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        let ghosts = if self.take_off(gone.id) {
+            &mut self.b1
+        } else {
+            &mut self.b2
+        };
+        ghosts.remember(gone.first_block, gone.blocks, ());
+        // T1 and B1 together are at most the cache, and all four at most twice that; here the cache is full.
+        self.b1.trim(self.capacity.saturating_sub(self.t1_blocks));
+        self.b2.trim(self.capacity.saturating_sub(self.b1.blocks()));
+        if whole {
+            self.returned.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.returned.split(head, tail);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.learn(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn a_return_from_b1_makes_t1_larger() {
+        // c goes from T1 to B1 and returns: T1 may now have one block, so T2 gives a. LRU gives a at once.
+        let paths = asks(&["a", "a", "b", "c", "d", "c"]);
+        assert_eq!(victims("arc", 2, &paths)[3..], ["b", "c", "a"]);
+        assert_eq!(victims("lru", 2, &paths)[3..], ["a", "b", ""]);
+    }
+
+    #[test]
+    fn a_return_from_b2_makes_it_smaller_again() {
+        // As above; then a returns from B2, T1 should be empty again and gives d, and e goes before c and a.
+        let paths = asks(&["a", "a", "b", "c", "d", "c", "a", "e", "f"]);
+        assert_eq!(
+            victims("arc", 2, &paths)[3..],
+            ["b", "c", "a", "d", "c", "e"]
+        );
+    }
+
+    #[test]
+    fn a_long_request_does_not_look_frequent() {
+        // One request of three blocks is one touch: "bcd" is in T1 and goes before "a".
+        let paths = asks(&["a", "a", "bcd", "e", "f", "g"]);
+        assert_eq!(victims("arc", 4, &paths)[3..], ["d", "c", "b"]);
+    }
+}

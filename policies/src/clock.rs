@@ -1,0 +1,72 @@
+//! CLOCK: first in, first out, with a second chance.
+//!
+//! Source: Corbató, "A paging experiment with the Multics system", 1968. A leaf that was used since the hand last passed it
+//! is passed once more; the first that was not used goes. A run that has children keeps its place and its mark, and is
+//! looked at when it becomes a leaf, so where the hand would evict an inner run, the leaves below it go first.
+//!
+//! Cost: as `lru`; each pass is paid for by the use that made it. Do not use it where recency must be exact.
+
+use policy_api::{Candidate, EvictionPolicy, RunId, Victim, Why};
+
+use crate::chances::Chances;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "clock",
+    summary: "first in first out, but a leaf used since it was last passed is passed again",
+    source: "Corbato, A paging experiment with the Multics system, 1968",
+    idea: "One mark a run, set by a use and cleared by the hand that passes it: LRU in outline, without an order.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "recency must be exact, or frequency matters",
+    params: &[],
+    track: Track::Online,
+    build: |_, _| Box::new(NewcomersLast::new(Clock(Chances::new(1)))),
+};
+
+struct Clock(Chances);
+
+impl EvictionPolicy for Clock {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.0.join(leaf.id, leaf.uses);
+        self.0.offer(leaf.id, leaf.uses);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.0.withdraw(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.0.first().map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.0.evicted(gone.id, whole);
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.0.split(head, tail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn a_use_is_a_second_chance_and_no_third() {
+        let paths = asks(&["a", "b", "c", "a", "d", "e", "f", "g"]);
+        assert_eq!(
+            victims("clock", 3, &paths)[4..],
+            ["b", "c", "a", "d"],
+            "the queue is a b c, then c a d, a d e, d e f"
+        );
+    }
+
+    #[test]
+    fn a_parent_keeps_the_mark_it_got_from_its_children() {
+        // "a" was used for "ab" and "ac": once they are gone it is passed over for e.
+        let paths = asks(&["ab", "ac", "de", "f", "g"]);
+        assert_eq!(victims("clock", 3, &paths)[2..], ["bc", "e", "d"]);
+    }
+}

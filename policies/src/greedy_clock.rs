@@ -1,0 +1,50 @@
+//! The clock of the GreedyDual family.
+
+use policy_api::{Candidate, Ranked, RunId, Score};
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::per_request::PerRequest;
+
+/// Ranks leaves by their worth, which is what the clock showed at its last use plus a value. The clock is raised to the worth of what goes,
+/// so that whatever is not used grows old.
+pub(crate) struct GreedyClock {
+    clock: f64,
+    at_request: PerRequest<f64>,
+    ranked: Ranked<(Score, LruOrder)>,
+}
+
+impl GreedyClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            clock: 0.0,
+            at_request: PerRequest::new(),
+            ranked: Ranked::new(),
+        }
+    }
+
+    pub(crate) fn offer(&mut self, leaf: &Candidate, value: f64) {
+        let worth = self.at_request.at(leaf.last_used) + value;
+        self.ranked.put(leaf.id, (Score(worth), lru_order(leaf)));
+    }
+
+    pub(crate) fn withdraw(&mut self, id: RunId) {
+        self.ranked.remove(id);
+    }
+
+    pub(crate) fn first(&mut self) -> Option<RunId> {
+        self.ranked.first()
+    }
+
+    pub(crate) fn evicted(&mut self, id: RunId) {
+        if let Some(((Score(worth), _), first)) = self.ranked.first_entry()
+            && first == id
+        {
+            self.clock = self.clock.max(worth);
+        }
+        self.ranked.remove(id);
+    }
+
+    pub(crate) fn observe(&mut self, index: u32) {
+        self.at_request.note(index, self.clock);
+    }
+}

@@ -1,0 +1,183 @@
+//! Leaves in groups that share a weight.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use policy_api::{Ranked, RunId, Score};
+
+use crate::run_table::RunTable;
+
+/// Leaves ordered by group weight times own score, the smallest first; ties by `T`, then by id.
+///
+/// When a weight changes, one number is compared anew instead of all members: a score that changes with time, or with
+/// what was learned, costs nothing per leaf as long as all leaves of a group change alike.
+pub(crate) struct Groups<T> {
+    groups: Vec<Group<T>>,
+    /// The first of every group that has members, by group number.
+    firsts: Ranked<(Score, T)>,
+    members: RunTable<Member>,
+    stamps: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Member {
+    group: u32,
+    stamp: u64,
+}
+
+struct Group<T> {
+    weight: f64,
+    heap: BinaryHeap<Reverse<Entry<T>>>,
+    live: usize,
+}
+
+/// A score, its tie, whose they are, and the stamp by which a stale entry is told.
+type Entry<T> = (Score, T, RunId, u64);
+
+/// Stale entries are swept out when they outnumber live ones by this factor (and this number).
+const STALE_FACTOR: usize = 4;
+const STALE_FLOOR: usize = 16;
+
+impl<T: Ord + Copy> Groups<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            groups: Vec::new(),
+            firsts: Ranked::new(),
+            members: RunTable::new(),
+            stamps: 0,
+        }
+    }
+
+    /// Puts a leaf into a group, or moves it there. A new group weighs 1.
+    pub(crate) fn put(&mut self, id: RunId, group: u32, score: f64, tie: T) {
+        self.remove(id);
+        self.make_groups(group);
+        self.stamps += 1;
+        let stamp = self.stamps;
+        self.members.put(id, Member { group, stamp });
+        let heap = &mut self.groups[group as usize];
+        heap.heap.push(Reverse((Score(score), tie, id, stamp)));
+        heap.live += 1;
+        self.refresh(group);
+    }
+
+    pub(crate) fn remove(&mut self, id: RunId) {
+        if let Some(Member { group, .. }) = self.members.remove(id) {
+            self.groups[group as usize].live -= 1;
+            self.refresh(group);
+        }
+    }
+
+    /// Gives a group its weight.
+    pub(crate) fn weigh(&mut self, group: u32, weight: f64) {
+        self.make_groups(group);
+        self.groups[group as usize].weight = weight;
+        self.refresh(group);
+    }
+
+    pub(crate) fn first(&mut self) -> Option<RunId> {
+        let group = self.firsts.first()?;
+        let Reverse((_, _, id, _)) = self.groups[group.index()].heap.peek()?;
+        Some(*id)
+    }
+
+    /// Leaves in a group.
+    pub(crate) fn len(&self, group: u32) -> usize {
+        let group = self.groups.get(group as usize);
+        group.map_or(0, |group| group.live)
+    }
+
+    fn make_groups(&mut self, group: u32) {
+        while self.groups.len() <= group as usize {
+            self.groups.push(Group {
+                weight: 1.0,
+                heap: BinaryHeap::new(),
+                live: 0,
+            });
+        }
+    }
+
+    /// Sweeps stale entries off a group and ranks its first.
+    fn refresh(&mut self, number: u32) {
+        let (group, members) = (&mut self.groups[number as usize], &self.members);
+        let is_live = |entry: &Reverse<Entry<T>>| {
+            let Reverse((_, _, id, stamp)) = entry;
+            members
+                .get(*id)
+                .is_some_and(|member| member.stamp == *stamp)
+        };
+        while group.heap.peek().is_some_and(|entry| !is_live(entry)) {
+            group.heap.pop();
+        }
+        if group.heap.len() > STALE_FLOOR + STALE_FACTOR * group.live {
+            group.heap.retain(is_live);
+        }
+        match group.heap.peek() {
+            Some(Reverse((Score(score), tie, ..))) => {
+                let first = (Score(group.weight * score), *tie);
+                self.firsts.put(RunId(number), first);
+            }
+            None => self.firsts.remove(RunId(number)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Put(u32, u32, u8),
+        Remove(u32),
+        Weigh(u32, u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0u32..12, 0u32..4, 0u8..6).prop_map(|(id, group, score)| Step::Put(id, group, score)),
+            2 => (0u32..12).prop_map(Step::Remove),
+            1 => (0u32..4, 0u8..4).prop_map(|(group, weight)| Step::Weigh(group, weight)),
+        ]
+    }
+
+    proptest! {
+        /// Against a scan of all leaves. The tie is the id's complement, so that equal scores are told apart.
+        #[test]
+        fn agrees_with_a_scan(steps in prop::collection::vec(step(), 1..200)) {
+            let mut groups = Groups::new();
+            let mut leaves = BTreeMap::new();
+            let mut weights = [1.0; 4];
+            for step in steps {
+                match step {
+                    Step::Put(id, group, score) => {
+                        groups.put(RunId(id), group, f64::from(score), 100 - id);
+                        leaves.insert(id, (group, f64::from(score)));
+                    }
+                    Step::Remove(id) => {
+                        groups.remove(RunId(id));
+                        leaves.remove(&id);
+                    }
+                    Step::Weigh(group, weight) => {
+                        groups.weigh(group, f64::from(weight));
+                        weights[group as usize] = f64::from(weight);
+                    }
+                }
+                // A weight of zero makes all scores of a group equal, though within it they keep their order.
+                let worth = |(id, (group, score)): (&u32, &(u32, f64))| {
+                    (Score(weights[*group as usize] * score), Score(*score), 100 - *id)
+                };
+                let group_first = (0..4).filter_map(|group| {
+                    leaves.iter().filter(|leaf| leaf.1.0 == group)
+                        .min_by_key(|leaf| (Score(leaf.1.1), 100 - *leaf.0))
+                });
+                let first = group_first.min_by_key(|leaf| { let (w, _, tie) = worth(*leaf); (w, tie) });
+                prop_assert_eq!(groups.first(), first.map(|(id, _)| RunId(*id)));
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A set of runs from which any one can be drawn.
+
+use policy_api::RunId;
+
+/// Runs in an order that only the calls decide, with removal in O(1).
+#[derive(Default)]
+pub(crate) struct IndexedSet {
+    members: Vec<RunId>,
+    /// Per run its place among the members.
+    places: Vec<Option<u32>>,
+}
+
+impl IndexedSet {
+    pub(crate) fn insert(&mut self, id: RunId) {
+        if id.index() >= self.places.len() {
+            self.places.resize(id.index() + 1, None);
+        }
+        if self.places[id.index()].is_none() {
+            self.places[id.index()] = Some(self.members.len() as u32);
+            self.members.push(id);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: RunId) {
+        let Some(place) = self.places.get_mut(id.index()).and_then(Option::take) else {
+            return;
+        };
+        self.members.swap_remove(place as usize);
+        if let Some(moved) = self.members.get(place as usize) {
+            self.places[moved.index()] = Some(place);
+        }
+    }
+
+    /// The member that a number drawn from all of `u64` falls on.
+    pub(crate) fn pick(&self, drawn: u64) -> Option<RunId> {
+        let place = (u128::from(drawn) * self.members.len() as u128) >> 64;
+        self.members.get(place as usize).copied()
+    }
+
+    /// The member at a place below [`len`](Self::len).
+    pub(crate) fn nth(&self, place: usize) -> Option<RunId> {
+        self.members.get(place).copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_falls_on_a_member() {
+        let mut set = IndexedSet::default();
+        assert_eq!(set.pick(7), None);
+        for id in 0..4 {
+            set.insert(RunId(id));
+        }
+        set.remove(RunId(0));
+        set.remove(RunId(9));
+        assert_eq!(set.len(), 3);
+        assert_eq!(set.pick(0), Some(RunId(3)));
+        assert_eq!(set.pick(u64::MAX / 2), Some(RunId(1)));
+        assert_eq!(set.pick(u64::MAX), Some(RunId(2)));
+    }
+}

@@ -1,0 +1,246 @@
+//! Relaxed Belady, by a model of the next use.
+//!
+//! Source: Song et al., "Learning relaxed Belady for content distribution network caching" (LRB), NSDI 2020; features ours.
+//! A linear model, trained online, predicts from facts of the past how long it will be until a run is used. Of 64 leaves drawn
+//! by lot the one with the furthest predicted use goes; with fewer leaves, of all.
+//!
+//! Every use of a run teaches: at a moment drawn from the gap that it ended, what would have been right? So does what was
+//! evicted: if it comes back, its gap; if not within as many evictions as the cache has blocks (the memory window), twice
+//! the time waited, since beyond the window all uses are equally far. Time to the next use is learned as a logarithm.
+//!
+//! Cost: 64 predictions of 12 products per eviction, and one step of a regression per run of the path. Do not use it where
+//! a rule is known to be right, or where traffic is too little to learn from.
+
+use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::ghosts::Ghosts;
+use crate::indexed_set::IndexedSet;
+use crate::per_request::PerRequest;
+use crate::registry::{EvictionEntry, Setup, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "learned",
+    summary: "of 64 leaves drawn by lot, the one whose next use a linear model predicts furthest goes",
+    source: "Song et al., Learning relaxed Belady (LRB), NSDI 2020 (features ours)",
+    idea: "Learn from every gap that ends, and from those that do not, when runs like this one are used next; beyond a \
+           window all are equally far. A seeded sample of 64 leaves; exact over all if there are no more.",
+    cost: "O(1): 64 predictions per eviction, one step of a regression per run of the path",
+    avoid_when: "a rule is known to be right, or traffic is too little to learn from",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(Lrb::new(setup)),
+};
+
+const SAMPLE: usize = 64;
+const FEATURES: usize = 12;
+const LEARNING_RATE: f64 = 0.02;
+
+type Features = [f64; FEATURES];
+
+struct Lrb {
+    now_us: i64,
+    arrivals_us: PerRequest<i64>,
+    on_offer: IndexedSet,
+    leaves: RunTable<Candidate>,
+    weights: Features,
+    generator: ChaCha8Rng,
+    drawn: u64,
+    /// The victim, as long as nothing has changed since it was asked for.
+    chosen: Option<RunId>,
+    window: Ghosts<Candidate>,
+    window_blocks: u64,
+}
+
+impl Lrb {
+    fn new(setup: &Setup) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(setup.seed);
+        let mut weights = [0.0; FEATURES];
+        // As long as nothing is learned the next use is as far as the last: LRU.
+        weights[1] = 1.0;
+        Self {
+            now_us: 0,
+            arrivals_us: PerRequest::new(),
+            on_offer: IndexedSet::default(),
+            leaves: RunTable::new(),
+            weights,
+            drawn: generator.random(),
+            generator,
+            chosen: None,
+            window: Ghosts::new(),
+            window_blocks: setup.capacity_blocks,
+        }
+    }
+
+    /// What is known of a run at some age, each on a scale of about one.
+    fn features(&self, run: &Candidate, age_us: f64) -> Features {
+        let log = |value: f64| (1.0 + value).ln() / 8.0;
+        let life_us =
+            (self.arrivals_us.at(run.last_used) - self.arrivals_us.at(run.created)) as f64;
+        let gaps = f64::from(run.uses.saturating_sub(1));
+        let mut kind = [0.0; 4];
+        kind[usize::from(run.last_kind) % 4] = 1.0;
+        [
+            1.0,
+            log_time(age_us),
+            log_time(if gaps > 0.0 { life_us / gaps } else { 0.0 }),
+            log(gaps),
+            log(f64::from(run.depth_blocks)),
+            log(f64::from(run.blocks)),
+            log(f64::from(run.children_seen)),
+            log(f64::from(run.last_step)),
+            kind[0],
+            kind[1],
+            kind[2],
+            kind[3],
+        ]
+    }
+
+    fn predict(&self, features: &Features) -> f64 {
+        self.weights.iter().zip(features).map(|(w, x)| w * x).sum()
+    }
+
+    fn age_us(&self, run: &Candidate) -> f64 {
+        (self.now_us - self.arrivals_us.at(run.last_used)) as f64
+    }
+
+    /// A gap ended now, or is taken to end after as long again.
+    fn learn(&mut self, run: &Candidate, used: bool) {
+        let waited_us = self.age_us(run);
+        let moment_us = waited_us * self.generator.random::<f64>();
+        let end_us = if used { waited_us } else { 2.0 * waited_us };
+        let features = self.features(run, moment_us);
+        let error = log_time(end_us - moment_us) - self.predict(&features);
+        let length: f64 = features.iter().map(|x| x * x).sum();
+        for (weight, value) in self.weights.iter_mut().zip(features) {
+            *weight += LEARNING_RATE * error * value / length;
+        }
+    }
+
+    fn furthest(&self) -> Option<RunId> {
+        let count = self.on_offer.len().min(SAMPLE);
+        let mut generator = ChaCha8Rng::seed_from_u64(self.drawn);
+        let sample = (0..count).filter_map(|nth| {
+            if self.on_offer.len() <= SAMPLE {
+                self.on_offer.nth(nth)
+            } else {
+                self.on_offer.pick(generator.random())
+            }
+        });
+        let distance = |id: &RunId| {
+            let run = self.leaves.get(*id)?;
+            Some(self.predict(&self.features(run, self.age_us(run))))
+        };
+        sample
+            .map(|id| (distance(&id).unwrap_or(f64::MIN), id))
+            .max_by(|(a, x), (b, y)| a.total_cmp(b).then_with(|| self.older(*x, *y)))
+            .map(|(_, id)| id)
+    }
+
+    /// Ties: the older last use, then the deeper.
+    fn older(&self, left: RunId, right: RunId) -> std::cmp::Ordering {
+        let order = |id| self.leaves.get(id).map(crate::by_key::lru_order);
+        order(right).cmp(&order(left))
+    }
+
+    fn take_off(&mut self, id: RunId) {
+        self.chosen = None;
+        self.on_offer.remove(id);
+        self.leaves.remove(id);
+    }
+}
+
+/// Log of a time in microseconds, about 1 at an hour.
+fn log_time(us: f64) -> f64 {
+    (1.0 + us.max(0.0) / 1e3).ln() / 15.0
+}
+
+impl EvictionPolicy for Lrb {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.chosen = None;
+        if let Some(before) = self.window.recall(leaf.first_block) {
+            self.learn(&before, true);
+        }
+        self.on_offer.insert(leaf.id);
+        self.leaves.put(leaf.id, *leaf);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        if self.chosen.is_none() {
+            self.chosen = self.furthest();
+        }
+        self.chosen.map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.take_off(gone.id);
+        self.window.remember(gone.first_block, gone.blocks, *gone);
+        while self.window.blocks() > self.window_blocks
+            && let Some(lost) = self.window.forget_oldest()
+        {
+            self.learn(&lost, false);
+        }
+        self.drawn = self.generator.random();
+    }
+
+    fn wants_runs(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.chosen = None;
+        self.now_us = request.arrival_us;
+        self.arrivals_us.note(request.index, request.arrival_us);
+        for run in runs {
+            self.learn(run, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Ask, ask, asks, setup, victims};
+
+    #[test]
+    fn as_long_as_nothing_is_known_it_is_lru() {
+        let paths = asks(&["a", "b", "c", "d", "e"]);
+        assert_eq!(victims("learned", 3, &paths), victims("lru", 3, &paths));
+    }
+
+    #[test]
+    fn a_kind_that_does_not_come_back_goes_first() {
+        let letter = |round: u32| char::from_u32(0x4e00 + round).unwrap().to_string();
+        let mut paths: Vec<Ask> = Vec::new();
+        for round in 0..2_000 {
+            let at_s = f64::from(round) * 10.0;
+            paths.push(ask("a").kind(1).at_s(at_s));
+            paths.push(ask(&letter(round)).kind(2).at_s(at_s + 5.0));
+        }
+        // Now "a" is the older, but of the kind that comes back.
+        paths.push(ask("z").kind(2).at_s(20_000.0));
+        let last = victims("learned", 2, &paths).pop();
+        assert_eq!(last, Some(letter(1_999)));
+        assert_eq!(victims("lru", 2, &paths).pop().as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_step_of_the_regression_goes_towards_the_gap() {
+        let mut policy = Lrb::new(&setup(9, 0));
+        policy.weights = [0.0; FEATURES];
+        policy.now_us = 3_600_000_000;
+        let run = crate::testing::leaf(1);
+        for _ in 0..2_000 {
+            policy.learn(&run, true);
+        }
+        let half_us = 1.8e9;
+        let error = policy.predict(&policy.features(&run, half_us)) - log_time(half_us);
+        assert!(error.abs() < 0.1, "{error}");
+    }
+}

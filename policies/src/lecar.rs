@@ -1,0 +1,203 @@
+//! LeCaR: LRU or LFU, whichever is regretted less.
+//!
+//! Source: Vietri et al., "Driving cache replacement with ML-based LeCaR", HotStorage 2018. Two experts name a victim each;
+//! a draw by their weights says whose goes, to that expert's ghosts. When something comes back from an expert's ghosts the
+//! other's weight grows by exp(0.45 * d^t), where t is how long ago it went and d = 0.005^(1/N).
+//!
+//! Time and N are in blocks: requests of long paths age ghosts faster. What comes back keeps its count of uses. What both
+//! experts name goes to neither's ghosts. The number that is drawn next is fixed when something is evicted, so that being
+//! asked changes nothing.
+//!
+//! Cost: as `lru`, twice. Do not use it where neither recency nor frequency is right.
+
+use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::ghosts::Ghosts;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Setup, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "lecar",
+    summary: "LRU or LFU by lot, weighted by how much either was regretted",
+    source: "Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018",
+    idea: "Ask two experts and remember whose victims come back: the other one is right more often.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "neither recency nor frequency is right",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(NewcomersLast::new(LeCar::new(setup))),
+};
+
+const LEARNING_RATE: f64 = 0.45;
+/// What is left of a regret after as many blocks of traffic as the cache has.
+const REGRET_AFTER_A_CACHE: f64 = 0.005;
+
+#[derive(Clone, Copy)]
+struct Gone {
+    at_blocks: u64,
+    uses: u32,
+}
+
+struct LeCar {
+    capacity: u64,
+    now_blocks: u64,
+    weight_lru: f64,
+    drawn: f64,
+    generator: ChaCha8Rng,
+    lru: Ranked<LruOrder>,
+    lfu: Ranked<(u32, LruOrder)>,
+    /// Uses of a run in its former lives.
+    former_uses: RunTable<u32>,
+    gone_by_lru: Ghosts<Gone>,
+    gone_by_lfu: Ghosts<Gone>,
+}
+
+impl LeCar {
+    fn new(setup: &Setup) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(setup.seed);
+        Self {
+            capacity: setup.capacity_blocks,
+            now_blocks: 0,
+            weight_lru: 0.5,
+            drawn: generator.random(),
+            generator,
+            lru: Ranked::new(),
+            lfu: Ranked::new(),
+            former_uses: RunTable::new(),
+            gone_by_lru: Ghosts::new(),
+            gone_by_lfu: Ghosts::new(),
+        }
+    }
+
+    /// Looks up what the request misses among the ghosts, and learns who should not have let it go.
+    fn learn(&mut self, request: &RequestView<'_>) {
+        self.gone_by_lru.look_up(request);
+        self.gone_by_lfu.look_up(request);
+        let growth = |gone: Option<&Gone>| {
+            gone.map_or(1.0, |gone| {
+                let caches =
+                    (self.now_blocks - gone.at_blocks) as f64 / self.capacity.max(1) as f64;
+                (LEARNING_RATE * REGRET_AFTER_A_CACHE.powf(caches)).exp()
+            })
+        };
+        let lru = self.weight_lru * growth(self.gone_by_lfu.returned());
+        let lfu = (1.0 - self.weight_lru) * growth(self.gone_by_lru.returned());
+        self.weight_lru = lru / (lru + lfu);
+    }
+
+    /// Uses that a newcomer had before it went.
+    fn uses_before(&mut self, first_block: BlockId) -> u32 {
+        let by_lru = self.gone_by_lru.take_returned(first_block);
+        let by_lfu = self.gone_by_lfu.take_returned(first_block);
+        by_lru.or(by_lfu).map_or(0, |gone| gone.uses)
+    }
+
+    fn choices(&mut self) -> (Option<RunId>, Option<RunId>) {
+        (self.lru.first(), self.lfu.first())
+    }
+}
+
+impl EvictionPolicy for LeCar {
+    fn offer(&mut self, leaf: &Candidate) {
+        let former_uses = match self.former_uses.get(leaf.id) {
+            Some(uses) => *uses,
+            None => self.uses_before(leaf.first_block),
+        };
+        self.former_uses.put(leaf.id, former_uses);
+        self.lru.put(leaf.id, lru_order(leaf));
+        self.lfu
+            .put(leaf.id, (former_uses + leaf.uses, lru_order(leaf)));
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.lru.remove(id);
+        self.lfu.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let (lru, lfu) = self.choices();
+        let first = if self.drawn < self.weight_lru {
+            lru
+        } else {
+            lfu
+        };
+        first.map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        let (lru, lfu) = self.choices();
+        let memory = Gone {
+            at_blocks: self.now_blocks,
+            uses: gone.uses + self.former_uses.get(gone.id).copied().unwrap_or(0),
+        };
+        if lru != lfu {
+            let ghosts = if lru == Some(gone.id) {
+                &mut self.gone_by_lru
+            } else {
+                &mut self.gone_by_lfu
+            };
+            ghosts.remember(gone.first_block, gone.blocks, memory);
+            ghosts.trim(self.capacity);
+        }
+        self.withdraw(gone.id, Why::Used);
+        self.drawn = self.generator.random();
+        if whole {
+            self.former_uses.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.former_uses.split(head, tail);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.now_blocks += request.path.len() as u64;
+        self.learn(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::all;
+    use crate::params::Params;
+    use crate::testing::{Trace, asks, setup, view};
+    use policy_api::Pair;
+
+    fn victims(weight_lru: f64, paths: &[&str]) -> Vec<String> {
+        let mut lecar = LeCar::new(&setup(3, 0));
+        lecar.weight_lru = weight_lru;
+        let mut policy = Pair {
+            eviction: Box::new(NewcomersLast::new(lecar)),
+            admission: (all::ENTRY.build)(&setup(3, 0), &Params::parse(&[], "").unwrap()),
+        };
+        Trace::new(&asks(paths)).victims(3, &mut policy)
+    }
+
+    #[test]
+    fn the_weights_choose_the_expert() {
+        let paths = ["a", "a", "b", "c", "d"];
+        assert_eq!(victims(1.0, &paths)[4], "a", "LRU");
+        assert_eq!(victims(0.0, &paths)[4], "b", "LFU");
+    }
+
+    #[test]
+    fn what_comes_back_moves_weight_to_the_other_expert() {
+        let mut lecar = LeCar::new(&setup(4, 0));
+        let gone = Gone {
+            at_blocks: 0,
+            uses: 3,
+        };
+        lecar.gone_by_lru.remember(7, 1, gone);
+        lecar.learn(&view(&[7]));
+        let expected = 0.5 / (0.5 + 0.5 * LEARNING_RATE.exp());
+        assert!((lecar.weight_lru - expected).abs() < 1e-12);
+        assert_eq!(lecar.uses_before(7), 3, "it keeps its uses");
+        lecar.learn(&view(&[7]));
+        assert!((lecar.weight_lru - expected).abs() < 1e-12, "only once");
+    }
+}

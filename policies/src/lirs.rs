@@ -1,0 +1,199 @@
+//! LIRS: by the distance between uses, not by the last use.
+//!
+//! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002. Runs
+//! whose last two uses were close (LIR) have all the cache but a hundredth; the others (HIR) pass through that hundredth in
+//! a queue. A HIR run that is used again while its last use is younger than that of the oldest LIR run becomes LIR, and
+//! the oldest LIR runs become HIR. What was evicted is remembered for as many blocks as the cache has, and counts.
+//!
+//! The paper's stack holds exactly what was used since the oldest LIR run, so that one comparison of times replaces it.
+//! The oldest LIR run is looked for among leaves: one with children cannot go. Sizes are in blocks.
+//!
+//! Cost: as `lru`, and one visit to every run of the path. Do not use it where the working set moves quickly.
+
+use std::cmp::Reverse;
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::ghosts::Ghosts;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "lirs",
+    summary: "runs whose last two uses were close stay, the others pass through a hundredth of the cache",
+    source: "Jiang and Zhang, LIRS, SIGMETRICS 2002",
+    idea: "The distance between the last two uses tells what comes back sooner than the oldest favourite; the last use \
+           alone does not.",
+    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    avoid_when: "the working set moves quickly",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(NewcomersLast::new(Lirs::new(setup.capacity_blocks))),
+};
+
+#[derive(Clone, Copy)]
+struct State {
+    /// Its last two uses were close.
+    low: bool,
+    /// When it entered the queue of the others.
+    queued: u64,
+}
+
+struct Lirs {
+    capacity: u64,
+    low_capacity: u64,
+    runs: RunTable<State>,
+    /// Blocks of all LIR runs, on offer or not.
+    low_blocks: u64,
+    low: Ranked<LruOrder>,
+    low_leaves: RunTable<u32>,
+    queue: Ranked<(u64, Reverse<u32>)>,
+    queued: u64,
+    /// Last use of what went.
+    ghosts: Ghosts<u32>,
+}
+
+impl Lirs {
+    fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            low_capacity: capacity.saturating_sub((capacity / 100).max(1)),
+            runs: RunTable::new(),
+            low_blocks: 0,
+            low: Ranked::new(),
+            low_leaves: RunTable::new(),
+            queue: Ranked::new(),
+            queued: 0,
+            ghosts: Ghosts::new(),
+        }
+    }
+
+    /// Whether a use at this time is younger than the last use of the oldest LIR leaf.
+    fn is_recent(&mut self, used: u32) -> bool {
+        self.low
+            .first_entry()
+            .is_none_or(|((oldest, ..), _)| used > oldest)
+    }
+
+    fn join(&mut self, leaf: &Candidate) -> State {
+        let ghost = self.ghosts.take_returned(leaf.first_block);
+        let fits = self.low_blocks + u64::from(leaf.blocks) <= self.low_capacity;
+        let low = fits || ghost.is_some_and(|used| self.is_recent(used));
+        self.low_blocks += if low { u64::from(leaf.blocks) } else { 0 };
+        self.queue_up(leaf.id, low)
+    }
+
+    fn queue_up(&mut self, id: RunId, low: bool) -> State {
+        self.queued += 1;
+        let state = State {
+            low,
+            queued: self.queued,
+        };
+        self.runs.put(id, state);
+        state
+    }
+
+    /// Makes the oldest LIR leaves HIR until the others fit.
+    fn demote(&mut self) {
+        while self.low_blocks > self.low_capacity
+            && let Some(((_, depth, _), id)) = self.low.first_entry()
+        {
+            self.low.remove(id);
+            let blocks = self.low_leaves.remove(id).unwrap_or_default();
+            self.low_blocks -= u64::from(blocks);
+            let state = self.queue_up(id, false);
+            self.queue.put(id, (state.queued, depth));
+        }
+    }
+
+    fn take_off(&mut self, id: RunId) {
+        self.low.remove(id);
+        self.low_leaves.remove(id);
+        self.queue.remove(id);
+    }
+}
+
+impl EvictionPolicy for Lirs {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.take_off(leaf.id);
+        let state = match self.runs.get(leaf.id) {
+            Some(state) => *state,
+            None => self.join(leaf),
+        };
+        if state.low {
+            self.low.put(leaf.id, lru_order(leaf));
+            self.low_leaves.put(leaf.id, leaf.blocks);
+            self.demote();
+        } else {
+            let place = (state.queued, Reverse(leaf.depth_blocks));
+            self.queue.put(leaf.id, place);
+        }
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.queue
+            .first()
+            .or_else(|| self.low.first())
+            .map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.take_off(gone.id);
+        if self.runs.get(gone.id).is_some_and(|state| state.low) {
+            self.low_blocks -= u64::from(gone.blocks);
+        }
+        self.ghosts
+            .remember(gone.first_block, gone.blocks, gone.last_used);
+        self.ghosts.trim(self.capacity);
+        if whole {
+            self.runs.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.runs.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.ghosts.look_up(request);
+        for run in runs {
+            if self.runs.get(run.id).is_some_and(|state| state.low) {
+                continue;
+            }
+            let low = self.is_recent(run.last_used);
+            self.low_blocks += if low { u64::from(run.blocks) } else { 0 };
+            self.queue_up(run.id, low);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn what_comes_back_sooner_than_the_oldest_favourite_takes_its_place() {
+        // a and b are LIR, c and d pass; c comes back though a was not used since, so a is the next to pass.
+        let paths = asks(&["a", "b", "c", "d", "c", "e"]);
+        assert_eq!(victims("lirs", 3, &paths)[3..], ["c", "d", "a"]);
+    }
+
+    #[test]
+    fn a_loop_keeps_its_favourites() {
+        let paths = asks(&["a", "b", "c", "d", "a", "b", "c", "d", "a", "b"]);
+        assert_eq!(
+            victims("lirs", 3, &paths)[3..],
+            ["c", "", "", "d", "c", "", ""]
+        );
+    }
+}

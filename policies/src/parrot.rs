@@ -1,0 +1,131 @@
+//! Declared remaining uses, then LRU.
+//!
+//! Source: Lin et al., "Parrot: efficient serving of LLM-based applications with semantic variable", OSDI 2024, whose
+//! reference counts come from the graph of an application's requests. No run that is still to be used goes while one that
+//! is not is left; within both, the longest unused goes.
+//!
+//! A request declares how many later ones will read its whole path; every request that goes through a run uses one up. A
+//! run has the most of what was declared for it and is not used up.
+//!
+//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every run of the path. Do not
+//! use it where applications declare uses that do not come.
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "parrot",
+    summary: "leaves with declared remaining uses go last, then by last use",
+    source: "Lin et al., Parrot, OSDI 2024 (reference counts of the request graph)",
+    idea: "An application knows which of its prompts it will send again. Reads the hint remaining_uses; without hints it \
+           is lru.",
+    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    avoid_when: "applications declare uses that do not come",
+    params: &[],
+    track: Track::Declared,
+    build: |_, _| Box::new(Parrot::new()),
+};
+
+struct Parrot {
+    ranked: Ranked<(bool, LruOrder)>,
+    remaining: RunTable<u32>,
+    declared: u32,
+}
+
+impl Parrot {
+    fn new() -> Self {
+        Self {
+            ranked: Ranked::new(),
+            remaining: RunTable::new(),
+            declared: 0,
+        }
+    }
+}
+
+impl EvictionPolicy for Parrot {
+    fn offer(&mut self, leaf: &Candidate) {
+        let declared = self.declared;
+        let remaining = *self.remaining.entry(leaf.id, || declared);
+        self.ranked.put(leaf.id, (remaining > 0, lru_order(leaf)));
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.ranked.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.ranked.first().map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.ranked.remove(gone.id);
+        if whole {
+            self.remaining.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.remaining.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        let hint = request.hints.and_then(|hints| hints.remaining_uses);
+        self.declared = hint.unwrap_or(0);
+        for run in runs {
+            let remaining = self.remaining.entry(run.id, || 0);
+            *remaining = remaining.saturating_sub(1).max(self.declared);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy_api::Hints;
+
+    use crate::testing::{Ask, ask, asks, victims};
+
+    fn declared(path: &str, remaining_uses: u32) -> Ask {
+        ask(path).hints(Hints {
+            remaining_uses: Some(remaining_uses),
+            ..Hints::default()
+        })
+    }
+
+    #[test]
+    fn what_is_still_to_be_used_stays() {
+        let paths = [declared("a", 1), ask("b"), ask("c"), ask("d")];
+        assert_eq!(victims("parrot", 2, &paths)[2..], ["b", "c"]);
+    }
+
+    #[test]
+    fn a_use_uses_one_up() {
+        let paths = [
+            declared("a", 1),
+            ask("b"),
+            ask("a"),
+            ask("b"),
+            ask("c"),
+            ask("d"),
+        ];
+        assert_eq!(victims("parrot", 2, &paths)[4..], ["a", "b"]);
+    }
+
+    #[test]
+    fn when_all_are_still_to_be_used_the_oldest_goes() {
+        let paths = [declared("a", 2), declared("b", 1), declared("c", 1)];
+        assert_eq!(victims("parrot", 2, &paths)[2], "a");
+    }
+
+    #[test]
+    fn without_hints_it_is_lru() {
+        let paths = asks(&["ab", "c", "abd", "e", "fg", "ab", "h"]);
+        assert_eq!(victims("parrot", 4, &paths), victims("lru", 4, &paths));
+    }
+}

@@ -1,0 +1,77 @@
+//! A leaf drawn by lot.
+//!
+//! A control: every leaf run on offer is as likely as any other. The number that is drawn next is fixed when something is
+//! evicted, so that being asked changes nothing.
+//!
+//! Cost: O(1). Do not use it, except to see what a rule is worth.
+
+use policy_api::{Candidate, EvictionPolicy, RunId, Victim, Why};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::indexed_set::IndexedSet;
+use crate::registry::{EvictionEntry, Track};
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "random",
+    summary: "a leaf drawn by lot (a control)",
+    source: "control",
+    idea: "Every leaf is as likely as any other, by a seeded generator.",
+    cost: "O(1)",
+    avoid_when: "anything is known of the traffic",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(Random::new(setup.seed)),
+};
+
+struct Random {
+    leaves: IndexedSet,
+    generator: ChaCha8Rng,
+    drawn: u64,
+}
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        Self {
+            leaves: IndexedSet::default(),
+            drawn: generator.random(),
+            generator,
+        }
+    }
+}
+
+impl EvictionPolicy for Random {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.leaves.insert(leaf.id);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.leaves.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.leaves.pick(self.drawn).map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.leaves.remove(gone.id);
+        self.drawn = self.generator.random();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::testing::{Trace, asks, pair_seeded};
+
+    #[test]
+    fn every_leaf_goes_under_some_seed_and_the_same_under_the_same() {
+        let trace = Trace::new(&asks(&["a", "b", "c", "d"]));
+        let goes = |seed| trace.victims(3, &mut pair_seeded("random", 3, seed))[3].clone();
+        let all: BTreeSet<_> = (0..40).map(goes).collect();
+        assert_eq!(all, BTreeSet::from(["a", "b", "c", "d"].map(str::to_owned)));
+        assert!((0..40).all(|seed| goes(seed) == goes(seed)));
+    }
+}

@@ -1,0 +1,227 @@
+//! S3-FIFO: three first-in-first-out queues.
+//!
+//! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Newcomers enter a small queue of a
+//! tenth of the cache; from its end a run that was used twice since moves to the main queue and any other goes, to be
+//! remembered in a ghost list as large as the main queue. A newcomer that is remembered enters the main queue at once. The
+//! main queue gives a run as many more rounds as it was used, three at most.
+//!
+//! Sizes are in blocks. A run that has children cannot go and would never reach the end of its queue, so it moves from the
+//! small to the main queue with its second use.
+//!
+//! Cost: as `lru`, and one visit to every run of the path. Do not use it where reuse comes later than the small queue and
+//! the ghosts reach back.
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::chances::Chances;
+use crate::ghosts::Ghosts;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "s3-fifo",
+    summary: "a small queue for newcomers, a main queue for what was used, and ghosts",
+    source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP 2023",
+    idea: "Most newcomers are never used again: let them pass through a tenth of the cache. What was used twice there, or \
+           comes back soon after it went, moves to the main queue, where each use is one more round (three at most).",
+    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    avoid_when: "reuse comes later than the small queue and the ghosts reach back",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(NewcomersLast::new(S3Fifo::new(setup.capacity_blocks))),
+};
+
+/// Uses after its admission that move a run from the small to the main queue.
+const USES_TO_MOVE: u32 = 2;
+/// Chances of a run in the main queue.
+const MOST_CHANCES: u32 = 3;
+
+/// A run in the small queue.
+#[derive(Clone, Copy)]
+struct Small {
+    place: u64,
+    blocks: u32,
+    uses: u32,
+}
+
+struct S3Fifo {
+    small_capacity: u64,
+    small: RunTable<Small>,
+    small_blocks: u64,
+    places: u64,
+    /// Leaves of the small queue that go at its end, and those that move, by place.
+    going: Ranked<u64>,
+    moving: Ranked<u64>,
+    main: Chances,
+    ghosts: Ghosts<()>,
+    ghost_capacity: u64,
+}
+
+impl S3Fifo {
+    fn new(capacity_blocks: u64) -> Self {
+        let small_capacity = (capacity_blocks / 10).max(1);
+        Self {
+            small_capacity,
+            small: RunTable::new(),
+            small_blocks: 0,
+            places: 0,
+            going: Ranked::new(),
+            moving: Ranked::new(),
+            main: Chances::new(MOST_CHANCES),
+            ghosts: Ghosts::new(),
+            ghost_capacity: capacity_blocks.saturating_sub(small_capacity),
+        }
+    }
+
+    fn join(&mut self, leaf: &Candidate) {
+        if self.ghosts.take_returned(leaf.first_block).is_some() {
+            self.main.join(leaf.id, leaf.uses);
+            return;
+        }
+        self.places += 1;
+        self.small_blocks += u64::from(leaf.blocks);
+        let state = Small {
+            place: self.places,
+            blocks: leaf.blocks,
+            uses: leaf.uses,
+        };
+        self.small.put(leaf.id, state);
+    }
+
+    fn offer_small(&mut self, leaf: &Candidate) {
+        if let Some(state) = self.small.get_mut(leaf.id) {
+            state.blocks = leaf.blocks;
+            state.uses = leaf.uses;
+            let queue = if leaf.uses > USES_TO_MOVE {
+                &mut self.moving
+            } else {
+                &mut self.going
+            };
+            queue.put(leaf.id, state.place);
+        }
+    }
+
+    /// The end of the small queue was reached: what it passed moves to the main queue, where only later uses are chances.
+    fn pass_small(&mut self, before: u64) {
+        while let Some((place, id)) = self.moving.first_entry()
+            && place < before
+        {
+            self.moving.remove(id);
+            if let Some(state) = self.small.remove(id) {
+                self.small_blocks -= u64::from(state.blocks);
+                self.main.join(id, state.uses);
+                self.main.offer(id, state.uses);
+            }
+        }
+    }
+
+    fn take_off(&mut self, id: RunId) {
+        self.going.remove(id);
+        self.moving.remove(id);
+        self.main.withdraw(id);
+    }
+
+    fn small_is_full(&self) -> bool {
+        self.small_blocks >= self.small_capacity
+    }
+}
+
+impl EvictionPolicy for S3Fifo {
+    fn offer(&mut self, leaf: &Candidate) {
+        self.take_off(leaf.id);
+        if self.small.get(leaf.id).is_none() && !self.main.contains(leaf.id) {
+            self.join(leaf);
+        }
+        self.offer_small(leaf);
+        self.main.offer(leaf.id, leaf.uses);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let small = if self.small_is_full() {
+            self.going.first()
+        } else {
+            None
+        };
+        small
+            .or_else(|| self.main.first())
+            .or_else(|| self.going.first())
+            .or_else(|| self.moving.first())
+            .map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.take_off(gone.id);
+        if let Some(&state) = self.small.get(gone.id) {
+            self.small_blocks -= u64::from(gone.blocks);
+            self.ghosts.remember(gone.first_block, gone.blocks, ());
+            self.ghosts.trim(self.ghost_capacity);
+            self.pass_small(state.place);
+            if whole {
+                self.small.remove(gone.id);
+            }
+        } else {
+            self.main.evicted(gone.id, whole);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.small.split(head, tail);
+        self.main.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.ghosts.look_up(request);
+        // The last run may be a leaf, whose turn comes at the end of the small queue.
+        let inner = runs.split_last().map_or(runs, |(_, inner)| inner);
+        for run in inner.iter().filter(|run| run.uses >= USES_TO_MOVE) {
+            if self.small.remove(run.id).is_some() {
+                self.small_blocks -= u64::from(run.blocks);
+                self.main.join(run.id, run.uses + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn newcomers_pass_through_the_small_queue() {
+        // "a" is used twice more and moves; b, c, d, e pass.
+        let paths = asks(&["a", "a", "a", "b", "c", "d", "e", "f"]);
+        assert_eq!(victims("s3-fifo", 3, &paths)[5..], ["b", "c", "d"]);
+    }
+
+    #[test]
+    fn one_more_use_is_not_enough_to_move() {
+        let paths = asks(&["a", "a", "b", "c", "d"]);
+        assert_eq!(victims("s3-fifo", 3, &paths)[4], "a");
+    }
+
+    #[test]
+    fn what_comes_back_soon_enters_the_main_queue() {
+        // "a" goes to the ghosts and comes back to the main queue: then c, d, e pass and it stays.
+        let paths = asks(&["a", "b", "c", "d", "a", "e", "f", "g"]);
+        assert_eq!(
+            victims("s3-fifo", 3, &paths)[3..],
+            ["a", "b", "c", "d", "e"]
+        );
+    }
+
+    #[test]
+    fn a_prefix_that_is_used_moves_though_it_is_no_leaf() {
+        // The prefix "x" moves with "xb", so that once its children are gone c goes before it.
+        let paths = asks(&["xa", "xb", "xd", "c", "e", "f", "g"]);
+        assert_eq!(victims("s3-fifo", 4, &paths)[3..], ["a", "b", "d", "c"]);
+    }
+}

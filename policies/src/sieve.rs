@@ -1,0 +1,231 @@
+//! SIEVE: lazy promotion, quick demotion.
+//!
+//! Source: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Runs stay in the order they came. A hand moves from the
+//! oldest to the newest, clears the marks of those it passes, and evicts the first without one; it goes on from there next
+//! time. Unlike in CLOCK a run that is passed keeps its place, so newcomers are looked at soon and old favourites rarely.
+//! A run that has children keeps its place and its mark and is looked at when it becomes a leaf.
+//!
+//! Cost: as `lru`. Do not use it where the working set moves in waves: favourites outlive their wave.
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
+
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "sieve",
+    summary: "a hand passes from old to new, clears marks, and evicts the first leaf without one",
+    source: "Zhang et al., SIEVE is simpler than LRU, NSDI 2024",
+    idea: "Used runs stay in place and newcomers are sifted quickly: most of them never come back.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "the working set moves in waves",
+    params: &[],
+    track: Track::Online,
+    build: |_, _| Box::new(NewcomersLast::new(Sieve::new())),
+};
+
+/// The turn of the hand at which a place comes, and the place: the order in which the hand meets runs.
+type Meeting = (u64, u64);
+
+#[derive(Clone, Copy)]
+struct State {
+    place: u64,
+    marked: bool,
+    uses: u32,
+}
+
+struct Sieve {
+    runs: RunTable<State>,
+    marked: Ranked<Meeting>,
+    unmarked: Ranked<Meeting>,
+    places: u64,
+    /// Where the hand is: the first place it has not passed in its turn.
+    hand: Meeting,
+}
+
+impl Sieve {
+    fn new() -> Self {
+        Self {
+            runs: RunTable::new(),
+            marked: Ranked::new(),
+            unmarked: Ranked::new(),
+            places: 0,
+            hand: (0, 0),
+        }
+    }
+
+    fn meeting(&self, place: u64) -> Meeting {
+        let (turn, hand) = self.hand;
+        (turn + u64::from(place < hand), place)
+    }
+
+    fn put(&mut self, id: RunId, state: State) {
+        self.take_off(id);
+        let meeting = self.meeting(state.place);
+        if state.marked {
+            self.marked.put(id, meeting);
+        } else {
+            self.unmarked.put(id, meeting);
+        }
+    }
+
+    fn take_off(&mut self, id: RunId) {
+        self.marked.remove(id);
+        self.unmarked.remove(id);
+    }
+
+    /// Moves the hand to a victim: the marks of those it meets before are cleared, all of them if the victim had one.
+    fn move_hand(&mut self, victim: State, whole: bool) {
+        let (turn, place) = self.meeting(victim.place);
+        let before = self.passed((turn, place), victim.marked);
+        let turn = turn + u64::from(victim.marked);
+        self.hand = (turn, place + u64::from(whole));
+        for id in before {
+            if let Some(state) = self.runs.get_mut(id) {
+                state.marked = false;
+                let state = *state;
+                self.put(id, state);
+            }
+        }
+        if whole && self.next_meeting().is_none_or(|(next, _)| next > turn) {
+            // The newest went: the hand is back at the oldest before anything newer comes in.
+            self.hand = (turn + 1, 0);
+        }
+    }
+
+    fn next_meeting(&mut self) -> Option<Meeting> {
+        let (marked, unmarked) = (self.marked.first_entry(), self.unmarked.first_entry());
+        marked
+            .into_iter()
+            .chain(unmarked)
+            .map(|(meeting, _)| meeting)
+            .min()
+    }
+
+    fn passed(&mut self, victim: Meeting, all: bool) -> Vec<RunId> {
+        let mut passed = Vec::new();
+        while let Some((meeting, id)) = self.marked.first_entry()
+            && (all || meeting < victim)
+        {
+            self.marked.remove(id);
+            passed.push(id);
+        }
+        passed
+    }
+}
+
+impl EvictionPolicy for Sieve {
+    fn offer(&mut self, leaf: &Candidate) {
+        let places = &mut self.places;
+        let state = self.runs.entry(leaf.id, || {
+            *places += 1;
+            State {
+                place: *places,
+                marked: false,
+                uses: leaf.uses,
+            }
+        });
+        state.marked |= leaf.uses > state.uses;
+        state.uses = leaf.uses;
+        let state = *state;
+        self.put(leaf.id, state);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.unmarked
+            .first()
+            .or_else(|| self.marked.first())
+            .map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.take_off(gone.id);
+        if let Some(&state) = self.runs.get(gone.id) {
+            self.move_hand(state, whole);
+        }
+        if whole {
+            self.runs.remove(gone.id);
+        } else if let Some(state) = self.runs.get_mut(gone.id) {
+            state.marked = false;
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.runs.split(head, tail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::testing::{ask, asks, victims};
+
+    #[test]
+    fn newcomers_are_sifted_and_the_favourite_stays() {
+        let paths = asks(&["a", "b", "c", "a", "d", "e", "f", "g", "h"]);
+        assert_eq!(victims("sieve", 3, &paths)[4..], ["b", "c", "d", "e", "f"]);
+    }
+
+    #[test]
+    fn the_hand_wraps_round() {
+        // At d all three are marked: the hand passes them and is back at a. At e it goes on with b.
+        let paths = asks(&["a", "b", "c", "a", "b", "c", "d", "e"]);
+        assert_eq!(victims("sieve", 3, &paths)[6..], ["a", "b"]);
+    }
+
+    /// SIEVE of single blocks as the paper writes it.
+    struct Naive {
+        runs: Vec<(char, bool)>,
+        hand: usize,
+    }
+
+    impl Naive {
+        fn serve(&mut self, letter: char, capacity: usize) -> String {
+            if let Some(run) = self.runs.iter_mut().find(|run| run.0 == letter) {
+                run.1 = true;
+                return String::new();
+            }
+            let victim = if self.runs.len() < capacity {
+                String::new()
+            } else {
+                self.evict().to_string()
+            };
+            self.runs.push((letter, false));
+            victim
+        }
+
+        fn evict(&mut self) -> char {
+            loop {
+                let at = self.hand % self.runs.len();
+                self.hand = at;
+                if !std::mem::take(&mut self.runs[at].1) {
+                    let victim = self.runs.remove(at).0;
+                    if at == self.runs.len() {
+                        self.hand = 0;
+                    }
+                    return victim;
+                }
+                self.hand += 1;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_list_and_a_hand(letters in prop::collection::vec("[a-h]", 1..80), capacity in 1u64..6) {
+            let paths: Vec<_> = letters.iter().map(|letter| ask(letter)).collect();
+            let mut naive = Naive { runs: Vec::new(), hand: 0 };
+            let expected: Vec<_> = letters
+                .iter()
+                .map(|letter| naive.serve(letter.chars().next().unwrap(), capacity as usize))
+                .collect();
+            prop_assert_eq!(victims("sieve", capacity, &paths), expected);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Segmented LRU.
+//!
+//! Source: SGLang (`evict_policy.py`, `SLRUStrategy`, threshold 2). A leaf that two requests used is protected: it goes only
+//! when no other is left. Within both segments the longest unused goes.
+//!
+//! Cost: as `lru`. Do not use it where popularity moves: nothing leaves the protected segment while a newcomer is there.
+
+use crate::by_key::{ByKey, lru_order};
+use crate::params::{Domain, Param};
+use crate::registry::{EvictionEntry, Track};
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "slru",
+    summary: "leaves used twice go last, then by last use",
+    source: "SGLang (evict_policy.py, SLRUStrategy)",
+    idea: "A second use is what tells a prefix worth keeping from a singleton.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "popularity moves: the protected segment is never aged",
+    params: &[Param {
+        name: "threshold",
+        default: "2",
+        domain: Domain::Count(1, 1_000_000),
+        help: "uses from which a leaf is protected",
+    }],
+    track: Track::Online,
+    build: |_, params| {
+        let threshold = params.count("threshold").unwrap_or_default();
+        Box::new(ByKey::new(move |leaf| {
+            (u64::from(leaf.uses) >= threshold, lru_order(leaf))
+        }))
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn a_second_use_protects() {
+        let paths = asks(&["a", "a", "b", "c", "d", "b", "e"]);
+        assert_eq!(victims("slru", 3, &paths), ["", "", "", "", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn a_third_use_adds_nothing() {
+        // "a" has three uses and "b" two, but "a" is the older when "bc" makes both end.
+        let paths = asks(&["a", "a", "a", "b", "b", "c"]);
+        assert_eq!(victims("slru(threshold=1)", 2, &paths)[5], "a");
+        assert_eq!(victims("slru", 2, &paths)[5], "c");
+    }
+}

@@ -1,0 +1,170 @@
+//! LRU that first takes what the tail of the TTFT does not feel.
+//!
+//! Source: "Tail-Optimized LRU" (2025); details ours. A conversation whose next turn would start within the threshold even
+//! without some of its cached tail has that much to give for nothing: such blocks go first, by last use. When there are
+//! none left it is LRU.
+//!
+//! The next turn is taken to be the path's last request, prompt and output, and as many tokens more as turns have added on
+//! average; a token takes as long as the requests so far needed for one. What a leaf has to give is judged when it is
+//! offered. With a threshold of zero it is `lru`.
+//!
+//! Cost: as `lru`. Do not use it where the mean matters, not the tail: it gives up short prefixes that many would hit.
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use rustc_hash::FxHashMap;
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::params::{Domain, Param};
+use crate::per_request::PerRequest;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "tail-lru",
+    summary: "first what no next turn needs to start within the threshold, then LRU",
+    source: "Tail-Optimized LRU, 2025 (details ours)",
+    idea: "A short recompute is not felt in the tail: every conversation gives what its next turn can recompute within the \
+           threshold before any gives more.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "the mean matters, not the tail",
+    params: &[Param {
+        name: "threshold",
+        default: "200ms",
+        domain: Domain::Duration,
+        help: "prefill time within which a next turn should start",
+    }],
+    track: Track::Online,
+    build: |setup, params| {
+        Box::new(TailLru::new(
+            setup.block_tokens,
+            params.duration_us("threshold") as f64 / 1e6,
+        ))
+    },
+};
+
+struct TailLru {
+    block_tokens: u32,
+    threshold_s: f64,
+    /// Prefill so far: seconds, and the tokens they were spent on.
+    prefill_s: f64,
+    prefill_tokens: f64,
+    /// Prompt and output tokens of every request.
+    tokens: PerRequest<u32>,
+    /// Those of a session's latest.
+    sessions: FxHashMap<u64, u32>,
+    added_tokens: f64,
+    turns: f64,
+    ranked: Ranked<(bool, LruOrder)>,
+    /// Blocks of a leaf's tail that are not needed, if any.
+    spare_blocks: RunTable<u32>,
+}
+
+impl TailLru {
+    fn new(block_tokens: u32, threshold_s: f64) -> Self {
+        Self {
+            block_tokens,
+            threshold_s,
+            prefill_s: 0.0,
+            prefill_tokens: 0.0,
+            tokens: PerRequest::new(),
+            sessions: FxHashMap::default(),
+            added_tokens: 0.0,
+            turns: 0.0,
+            ranked: Ranked::new(),
+            spare_blocks: RunTable::new(),
+        }
+    }
+
+    /// Blocks of the leaf that the next turn can recompute, with what comes after them, within the threshold.
+    fn spare_blocks(&self, leaf: &Candidate) -> u32 {
+        if self.prefill_s <= 0.0 {
+            return 0;
+        }
+        let budget_tokens = self.threshold_s * self.prefill_tokens / self.prefill_s;
+        let growth_tokens = if self.turns > 0.0 {
+            self.added_tokens / self.turns
+        } else {
+            0.0
+        };
+        let end_tokens = f64::from(leaf.depth_blocks + leaf.blocks) * f64::from(self.block_tokens);
+        let next_tokens = f64::from(self.tokens.at(leaf.last_used)) + growth_tokens;
+        let spare_tokens = budget_tokens - (next_tokens - end_tokens).max(0.0);
+        // A cast from a negative float is 0.
+        ((spare_tokens / f64::from(self.block_tokens)) as u32).min(leaf.blocks)
+    }
+}
+
+impl EvictionPolicy for TailLru {
+    fn offer(&mut self, leaf: &Candidate) {
+        let spare = self.spare_blocks(leaf);
+        self.spare_blocks.put(leaf.id, spare);
+        self.ranked.put(leaf.id, (spare == 0, lru_order(leaf)));
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.ranked.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let id = self.ranked.first()?;
+        let spare = self.spare_blocks.get(id).copied().unwrap_or(0);
+        let blocks = if spare == 0 { u32::MAX } else { spare };
+        Some(Victim { id, blocks })
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.ranked.remove(gone.id);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        let hit_tokens = request.hit_blocks * self.block_tokens;
+        self.prefill_s += request.prefill.seconds;
+        self.prefill_tokens += f64::from(request.prompt_tokens.saturating_sub(hit_tokens));
+        let tokens = request.prompt_tokens.saturating_add(request.output_tokens);
+        self.tokens.note(request.index, tokens);
+        if let Some(before) = self.sessions.insert(request.session, tokens) {
+            self.added_tokens += f64::from(request.prompt_tokens.saturating_sub(before));
+            self.turns += 1.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{ask, asks, victims};
+
+    #[test]
+    fn what_the_next_turn_can_recompute_goes_first() {
+        // A token takes a second and prompts have one more than their blocks. With 3 seconds the youngest can give two
+        // blocks as well as the oldest: both do before either gives more.
+        let paths = [
+            ask("abcd").session(1, 0),
+            ask("efgh").session(2, 0),
+            ask("ij").session(3, 0),
+            ask("kl").session(4, 0),
+        ];
+        let spec = "tail-lru(threshold=3s)";
+        assert_eq!(victims(spec, 8, &paths)[2..], ["dc", "hg"]);
+        assert_eq!(victims("lru", 8, &paths)[2..], ["dc", "ba"]);
+    }
+
+    #[test]
+    fn turns_that_grow_need_more() {
+        // Session 1 grew by two tokens a turn, so of 4 seconds two are spoken for besides the token left over: it has one
+        // block to give, and so has everybody else.
+        let paths = [
+            ask("ab").session(1, 0),
+            ask("abcd").session(1, 1),
+            ask("ef").session(2, 0),
+            ask("gh").session(3, 0),
+        ];
+        assert_eq!(victims("tail-lru(threshold=4s)", 6, &paths)[3], "df");
+    }
+
+    #[test]
+    fn without_a_threshold_it_is_lru() {
+        let paths = asks(&["ab", "c", "abd", "e", "fg", "ab", "h"]);
+        let spec = "tail-lru(threshold=0s)";
+        assert_eq!(victims(spec, 4, &paths), victims("lru", 4, &paths));
+    }
+}

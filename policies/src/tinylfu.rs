@@ -1,0 +1,81 @@
+//! TinyLFU: come in only for something asked for less often.
+//!
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017. A sketch counts
+//! how often blocks were asked for, admitted or not, and forgets slowly. Of a path those leading blocks are admitted that
+//! were asked for more often than the first block of the run that would go; while there is room, all are.
+//!
+//! A count never grows along a path, so that those are its leading blocks. Every block of a path counts once a request.
+//!
+//! Cost: one count a block of the path. Do not use it where most reuse comes soon after the first use, as the next turn of a
+//! conversation does: a newcomer has one use, and is refused.
+
+use policy_api::{AdmissionPolicy, Candidate, RequestView};
+
+use crate::registry::{AdmissionEntry, Track};
+use crate::room::Room;
+use crate::sketch::Sketch;
+
+pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
+    name: "tinylfu",
+    summary: "admit blocks asked for more often than the next victim, by a sketch of counts",
+    source: "Einziger, Friedman and Manes, TinyLFU, ACM ToS 2017",
+    idea: "What comes in should have been asked for more often than what goes for it.",
+    cost: "one count a block of the path",
+    avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| {
+        Box::new(TinyLfu {
+            sketch: Sketch::new(setup.capacity_blocks),
+            room: Room::new(setup.capacity_blocks),
+        })
+    },
+};
+
+struct TinyLfu {
+    sketch: Sketch,
+    room: Room,
+}
+
+impl AdmissionPolicy for TinyLfu {
+    fn needs_rival(&self) -> bool {
+        true
+    }
+
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
+        self.sketch.add(request.path);
+        let fits = self.room.fits(request);
+        let rest = &request.path[fits as usize..];
+        let wins = match rival {
+            Some(rival) => {
+                let to_beat = self.sketch.count(rival.first_block);
+                rest.iter()
+                    .take_while(|block| self.sketch.count(**block) > to_beat)
+                    .count()
+            }
+            None => rest.len(),
+        };
+        let blocks = fits + wins as u32;
+        self.room.admit(request, blocks);
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{admitted, asks};
+
+    #[test]
+    fn a_newcomer_must_beat_the_victim() {
+        // The victim is b with one use: c is refused at first and comes in with its second; d does not beat a's two.
+        let paths = asks(&["b", "a", "a", "c", "c", "d"]);
+        assert_eq!(admitted("tinylfu", 2, &paths), [1, 1, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn leading_blocks_may_win_alone() {
+        // The victim is z with two uses; x has three when "xyy" comes, its tail one.
+        let paths = asks(&["z", "z", "x", "x", "xyy"]);
+        assert_eq!(admitted("tinylfu", 1, &paths), [1, 1, 0, 0, 1]);
+    }
+}

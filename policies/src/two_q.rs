@@ -1,0 +1,159 @@
+//! 2Q: one first-in-first-out queue for newcomers, one LRU list for what came back.
+//!
+//! Source: Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB 1994,
+//! the full version with Kin = 1/4 and Kout = 1/2 of the cache. Newcomers wait in a queue where a use changes nothing; what
+//! goes from it is remembered for a while, and if it comes back in that time it enters the main list, which is LRU. While
+//! the queue is longer than Kin it gives, else the main list.
+//!
+//! Sizes are in blocks. Runs with children count where they are and cannot go; the leaves below them do.
+//!
+//! Cost: as `lru`. Do not use it where reuse comes soon and only once, as the next turn of a conversation does.
+
+use std::cmp::Reverse;
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::by_key::{LruOrder, lru_order};
+use crate::ghosts::Ghosts;
+use crate::newcomers_last::NewcomersLast;
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "2q",
+    summary: "newcomers queue; what comes back after it went is kept by last use",
+    source: "Johnson and Shasha, 2Q, VLDB 1994 (Kin = 1/4, Kout = 1/2)",
+    idea: "A use while the first is still fresh proves nothing: only what comes back after it left the queue enters the \
+           main list.",
+    cost: "O(log leaves) per offer, amortised",
+    avoid_when: "reuse comes soon and only once, as the next turn of a conversation does",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(NewcomersLast::new(TwoQ::new(setup.capacity_blocks))),
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Segment {
+    Queue,
+    Main,
+}
+
+struct TwoQ {
+    queue_capacity: u64,
+    ghost_capacity: u64,
+    segments: RunTable<Segment>,
+    /// Blocks of all runs of the queue, on offer or not.
+    queue_blocks: u64,
+    queue: Ranked<(u32, Reverse<u32>)>,
+    main: Ranked<LruOrder>,
+    ghosts: Ghosts<()>,
+}
+
+impl TwoQ {
+    fn new(capacity_blocks: u64) -> Self {
+        Self {
+            queue_capacity: capacity_blocks / 4,
+            ghost_capacity: capacity_blocks / 2,
+            segments: RunTable::new(),
+            queue_blocks: 0,
+            queue: Ranked::new(),
+            main: Ranked::new(),
+            ghosts: Ghosts::new(),
+        }
+    }
+
+    fn join(&mut self, leaf: &Candidate) -> Segment {
+        let segment = if self.ghosts.take_returned(leaf.first_block).is_some() {
+            Segment::Main
+        } else {
+            self.queue_blocks += u64::from(leaf.blocks);
+            Segment::Queue
+        };
+        self.segments.put(leaf.id, segment);
+        segment
+    }
+
+    fn take_off(&mut self, id: RunId) {
+        self.queue.remove(id);
+        self.main.remove(id);
+    }
+}
+
+impl EvictionPolicy for TwoQ {
+    fn offer(&mut self, leaf: &Candidate) {
+        let segment = match self.segments.get(leaf.id) {
+            Some(segment) => *segment,
+            None => self.join(leaf),
+        };
+        match segment {
+            Segment::Queue => {
+                let place = (leaf.created, Reverse(leaf.depth_blocks));
+                self.queue.put(leaf.id, place);
+            }
+            Segment::Main => self.main.put(leaf.id, lru_order(leaf)),
+        }
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.take_off(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let (queue, main) = (self.queue.first(), self.main.first());
+        let first = if self.queue_blocks > self.queue_capacity {
+            queue.or(main)
+        } else {
+            main.or(queue)
+        };
+        first.map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.take_off(gone.id);
+        if self.segments.get(gone.id) == Some(&Segment::Queue) {
+            self.queue_blocks -= u64::from(gone.blocks);
+            self.ghosts.remember(gone.first_block, gone.blocks, ());
+            self.ghosts.trim(self.ghost_capacity);
+        }
+        if whole {
+            self.segments.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.segments.split(head, tail);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.ghosts.look_up(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn what_comes_back_after_it_went_is_kept() {
+        // Kin = 1, Kout = 2. "b" comes back while it is remembered; from then on the queue gives in its order.
+        let paths = asks(&["a", "b", "c", "d", "e", "f", "b", "g", "h", "i", "j"]);
+        assert_eq!(
+            victims("2q", 4, &paths)[4..],
+            ["a", "b", "c", "d", "e", "f", "g"]
+        );
+    }
+
+    #[test]
+    fn a_use_in_the_queue_changes_nothing() {
+        let paths = asks(&["a", "b", "a", "a", "c", "d", "e"]);
+        assert_eq!(victims("2q", 4, &paths)[6], "a");
+    }
+
+    #[test]
+    fn a_short_queue_does_not_give() {
+        // Kin = 1. a, b, c come back and are main; then the queue holds no more than one and the main list gives.
+        let paths = asks(&["a", "b", "c", "d", "ef", "a", "b", "g", "h"]);
+        // At "ef" a and b go; at a, c; at b, d; then the queue is "ef", which gives f and e; then g, which is Kin.
+        assert_eq!(victims("2q", 4, &paths)[4..], ["ab", "c", "d", "f", "e"]);
+    }
+}

@@ -1,0 +1,289 @@
+//! W-TinyLFU: a small window for newcomers, and a contest at the door of the main cache.
+//!
+//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017; Caffeine.
+//! Newcomers enter a window of a hundredth of the cache, kept by last use. What the window has no room for contests with
+//! the main cache's own next victim: whichever was asked for more often by a sketch of all requests stays. The main cache
+//! is a segmented LRU: four fifths for what was used in it, the rest on probation.
+//!
+//! The contest is held between first blocks, whose counts are those of their whole runs; the sketch counts every block of
+//! a path once a request. Sizes are in blocks. A run with children cannot go, so with its next use it leaves the window
+//! without a contest.
+//!
+//! Cost: as `lru`, one visit to every run of the path, and one count a block of the path. Do not use it where most reuse
+//! comes soon after the first use, as the next turn of a conversation does.
+
+use std::cmp::Reverse;
+
+use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+
+use crate::registry::{EvictionEntry, Track};
+use crate::run_table::RunTable;
+use crate::sketch::Sketch;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "w-tinylfu",
+    summary: "a window of 1%, then a contest of counts against the main cache's next victim",
+    source: "Einziger, Friedman and Manes, TinyLFU, ACM ToS 2017; Caffeine",
+    idea: "Recency rules in a small window; whoever wants to stay longer must have been asked for more often than what \
+           would have to go for it.",
+    cost: "O(log leaves) per offer, amortised; one visit to every run and one count a block of the path",
+    avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
+    params: &[],
+    track: Track::Online,
+    build: |setup, _| Box::new(WTinyLfu::new(setup.capacity_blocks)),
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Segment {
+    Window,
+    Probation,
+    Protected,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    segment: Segment,
+    /// The request at which it entered its segment.
+    entered: u32,
+}
+
+/// Last use or entry, whichever is later; then the deeper first.
+type Place = (u32, Reverse<u32>);
+
+/// What a leaf on offer is ranked and contested by.
+#[derive(Clone, Copy)]
+struct Leaf {
+    last_used: u32,
+    depth: Reverse<u32>,
+    first_block: u32,
+    blocks: u32,
+}
+
+struct WTinyLfu {
+    window_capacity: u64,
+    main_capacity: u64,
+    protected_capacity: u64,
+    window_blocks: u64,
+    main_blocks: u64,
+    protected_blocks: u64,
+    runs: RunTable<State>,
+    leaves: RunTable<Leaf>,
+    window: Ranked<Place>,
+    probation: Ranked<Place>,
+    protected: Ranked<Place>,
+    sketch: Sketch,
+    now: u32,
+}
+
+impl WTinyLfu {
+    fn new(capacity_blocks: u64) -> Self {
+        let window_capacity = (capacity_blocks / 100).max(1);
+        let main_capacity = capacity_blocks.saturating_sub(window_capacity);
+        Self {
+            window_capacity,
+            main_capacity,
+            protected_capacity: main_capacity - main_capacity / 5,
+            window_blocks: 0,
+            main_blocks: 0,
+            protected_blocks: 0,
+            runs: RunTable::new(),
+            leaves: RunTable::new(),
+            window: Ranked::new(),
+            probation: Ranked::new(),
+            protected: Ranked::new(),
+            sketch: Sketch::new(capacity_blocks),
+            now: 0,
+        }
+    }
+
+    fn ranked(&mut self, segment: Segment) -> &mut Ranked<Place> {
+        match segment {
+            Segment::Window => &mut self.window,
+            Segment::Probation => &mut self.probation,
+            Segment::Protected => &mut self.protected,
+        }
+    }
+
+    fn put(&mut self, id: RunId, state: State, leaf: Leaf) {
+        let place = (leaf.last_used.max(state.entered), leaf.depth);
+        self.ranked(state.segment).put(id, place);
+    }
+
+    /// Adds blocks to a segment, or takes them off.
+    fn count(&mut self, segment: Segment, blocks: u32, add: bool) {
+        let change = |sum: &mut u64| {
+            *sum = if add {
+                *sum + u64::from(blocks)
+            } else {
+                *sum - u64::from(blocks)
+            };
+        };
+        match segment {
+            Segment::Window => change(&mut self.window_blocks),
+            Segment::Probation => change(&mut self.main_blocks),
+            Segment::Protected => {
+                change(&mut self.main_blocks);
+                change(&mut self.protected_blocks);
+            }
+        }
+    }
+
+    fn move_run(&mut self, id: RunId, blocks: u32, to: Segment) {
+        let Some(&State { segment: from, .. }) = self.runs.get(id) else {
+            return;
+        };
+        self.count(from, blocks, false);
+        self.count(to, blocks, true);
+        self.ranked(from).remove(id);
+        let state = State {
+            segment: to,
+            entered: self.now,
+        };
+        self.runs.put(id, state);
+        if let Some(&leaf) = self.leaves.get(id) {
+            self.put(id, state, leaf);
+        }
+    }
+
+    /// While the main cache has room, what the window has no room for enters without a contest.
+    fn spill(&mut self) {
+        while self.window_blocks > self.window_capacity
+            && let Some((id, leaf)) = first_of(&mut self.window, &self.leaves)
+            && self.main_blocks + u64::from(leaf.blocks) <= self.main_capacity
+        {
+            self.move_run(id, leaf.blocks, Segment::Probation);
+        }
+        while self.protected_blocks > self.protected_capacity
+            && let Some((id, leaf)) = first_of(&mut self.protected, &self.leaves)
+        {
+            self.move_run(id, leaf.blocks, Segment::Probation);
+        }
+    }
+
+    fn contender(&mut self) -> Option<(RunId, Leaf)> {
+        if self.window_blocks > self.window_capacity {
+            first_of(&mut self.window, &self.leaves)
+        } else {
+            None
+        }
+    }
+
+    fn main_victim(&mut self) -> Option<(RunId, Leaf)> {
+        first_of(&mut self.probation, &self.leaves)
+            .or_else(|| first_of(&mut self.protected, &self.leaves))
+    }
+}
+
+fn first_of(ranked: &mut Ranked<Place>, leaves: &RunTable<Leaf>) -> Option<(RunId, Leaf)> {
+    let id = ranked.first()?;
+    Some((id, *leaves.get(id)?))
+}
+
+impl EvictionPolicy for WTinyLfu {
+    fn offer(&mut self, leaf: &Candidate) {
+        let facts = Leaf {
+            last_used: leaf.last_used,
+            depth: Reverse(leaf.depth_blocks),
+            first_block: leaf.first_block,
+            blocks: leaf.blocks,
+        };
+        self.leaves.put(leaf.id, facts);
+        if self.runs.get(leaf.id).is_none() {
+            self.count(Segment::Window, leaf.blocks, true);
+        }
+        let state = *self.runs.entry(leaf.id, || State {
+            segment: Segment::Window,
+            entered: leaf.created,
+        });
+        self.put(leaf.id, state, facts);
+        self.spill();
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.leaves.remove(id);
+        if let Some(&state) = self.runs.get(id) {
+            self.ranked(state.segment).remove(id);
+        }
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let loser = match (self.contender(), self.main_victim()) {
+            (Some((id, new)), Some((victim, old))) => {
+                let wins = self.sketch.count(new.first_block) > self.sketch.count(old.first_block);
+                Some(if wins { victim } else { id })
+            }
+            (Some((id, _)), None) | (None, Some((id, _))) => Some(id),
+            (None, None) => self.window.first(),
+        };
+        loser.map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        let Some(&State { segment, .. }) = self.runs.get(gone.id) else {
+            return;
+        };
+        self.count(segment, gone.blocks, false);
+        self.withdraw(gone.id, Why::Used);
+        if segment != Segment::Window
+            && let Some((winner, leaf)) = self.contender()
+        {
+            self.move_run(winner, leaf.blocks, Segment::Probation);
+        }
+        if whole {
+            self.runs.remove(gone.id);
+        }
+    }
+
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.runs.split(head, tail);
+    }
+
+    fn wants_runs(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.now = request.index;
+        self.sketch.add(request.path);
+        for (above, run) in runs.iter().enumerate() {
+            let inner = above + 1 < runs.len();
+            match self.runs.get(run.id).map(|state| state.segment) {
+                Some(Segment::Probation) => self.move_run(run.id, run.blocks, Segment::Protected),
+                Some(Segment::Window) if inner => {
+                    self.move_run(run.id, run.blocks, Segment::Protected);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{asks, victims};
+
+    #[test]
+    fn a_newcomer_must_be_asked_for_more_often() {
+        // A window of one, a main cache of a and b. c and d lose to a (2); d, asked for three times in all, wins.
+        let paths = asks(&["a", "a", "b", "c", "d", "e", "d", "d", "f"]);
+        assert_eq!(
+            victims("w-tinylfu", 3, &paths)[4..],
+            ["c", "d", "e", "", "a"]
+        );
+    }
+
+    #[test]
+    fn a_use_in_the_main_cache_protects() {
+        // a and b are in the main cache; a is used there and is protected, so b is the victim that c must beat.
+        let paths = asks(&["a", "b", "c", "a", "c", "d"]);
+        assert_eq!(victims("w-tinylfu", 3, &paths)[5], "b");
+    }
+
+    #[test]
+    fn a_scan_goes_through_the_window() {
+        let mut paths = vec!["a", "b", "a", "b", "a", "b"];
+        paths.extend(["c", "d", "e", "f", "g", "h"]);
+        let victims = victims("w-tinylfu", 3, &asks(&paths));
+        assert_eq!(victims[7..], ["c", "d", "e", "f", "g"]);
+    }
+}

@@ -1,0 +1,312 @@
+//! What holds for every policy on any trace.
+
+use cache::EvictUnit;
+use policy_api::{
+    AdmissionPolicy, Candidate, EvictionPolicy, Hints, Pair, Policy, RequestView, RunId, Victim,
+    Why,
+};
+use proptest::prelude::*;
+
+use crate::support::{Ask, Trace, ask, asks};
+use crate::under_test::{admissions, evictions, pair};
+
+/// Paths over a small alphabet, so that they share, extend and diverge often, with all that a policy may read.
+fn any_ask() -> impl Strategy<Value = Ask> {
+    let hints = (0u32..100, 0u64..20_000_000, 0u32..3, 0u32..4);
+    let facts = (
+        0u64..4,
+        0u32..4,
+        0u16..3,
+        prop::option::of(0u16..2),
+        0u32..3,
+    );
+    ("[abc]{0,7}", facts, prop::option::of(hints)).prop_map(|(path, facts, hints)| {
+        let (session, step, kind, tool, output_tokens) = facts;
+        let mut ask = ask(&path)
+            .session(session, step)
+            .kind(kind)
+            .output_tokens(output_tokens);
+        if let Some(tool) = tool {
+            ask = ask.tool(tool);
+        }
+        if let Some((priority, ttl_us, remaining_uses, steps)) = hints {
+            ask = ask.hints(Hints {
+                priority: Some(priority),
+                priority_ttl_us: Some(ttl_us),
+                remaining_uses: Some(remaining_uses),
+                steps_to_next: Some(steps),
+                ..Hints::default()
+            });
+        }
+        ask
+    })
+}
+
+/// Requests in order of time, some at the same.
+fn any_trace(most: usize) -> impl Strategy<Value = Trace> {
+    prop::collection::vec((any_ask(), 0u32..4), 1..most).prop_map(|asks| {
+        let mut at_s = 0.0;
+        let asks: Vec<_> = asks
+            .into_iter()
+            .map(|(ask, gap)| {
+                at_s += f64::from(gap * gap);
+                ask.at_s(at_s)
+            })
+            .collect();
+        Trace::new(&asks)
+    })
+}
+
+/// Capacities of nothing, of less than a path, and of several.
+const CAPACITIES: [u64; 5] = [0, 1, 3, 8, 20];
+
+/// Serves the trace and checks after every request what must always hold. Returns what happened.
+fn serve(
+    trace: &Trace,
+    capacity: u64,
+    unit: EvictUnit,
+    policy: &mut dyn Policy,
+    name: &str,
+) -> Vec<(u32, Vec<u32>)> {
+    let mut cache = trace.cache(capacity, unit);
+    let happened = (0..trace.requests.len())
+        .map(|index| {
+            let outcome = trace.serve(index, &mut cache, policy);
+            assert_eq!(cache.audit(), Ok(()), "{name}");
+            let used = cache.usage().evictable_blocks;
+            assert!(used <= capacity, "{name} holds {used} of {capacity}");
+            (outcome.hit_blocks, cache.resident_blocks())
+        })
+        .collect();
+    assert_eq!(cache.first_fault(), None, "{name} at {capacity}, {unit:?}");
+    happened
+}
+
+/// Asks for a victim at every turn, whether anybody wants to know or not.
+struct Asking(Pair);
+
+impl Asking {
+    fn ask(&mut self) {
+        let first = self.0.victim();
+        assert_eq!(self.0.victim(), first, "asked twice");
+    }
+}
+
+impl EvictionPolicy for Asking {
+    fn offer(&mut self, candidate: &Candidate) {
+        self.0.offer(candidate);
+        self.ask();
+    }
+    fn withdraw(&mut self, id: RunId, why: Why) {
+        self.0.withdraw(id, why);
+        self.ask();
+    }
+    fn victim(&mut self) -> Option<Victim> {
+        self.ask();
+        self.0.victim()
+    }
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.0.evicted(gone, whole);
+        self.ask();
+    }
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.ask();
+        self.0.split(head, tail);
+    }
+    fn wants_runs(&self) -> bool {
+        self.0.wants_runs()
+    }
+    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        self.ask();
+        self.0.observe(request, runs);
+        self.ask();
+    }
+}
+
+impl AdmissionPolicy for Asking {
+    fn needs_rival(&self) -> bool {
+        self.0.needs_rival()
+    }
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
+        self.0.admit(request, rival)
+    }
+    fn gone(&mut self, gone: &Candidate) {
+        self.0.admission.gone(gone);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// No fault, never too full, never a child without its parent (9), for every pair.
+    #[test]
+    fn every_pair_serves_any_trace(trace in any_trace(40)) {
+        for eviction in evictions() {
+            for admission in admissions() {
+                for capacity in CAPACITIES {
+                    let name = format!("{eviction} with {admission}");
+                    let mut policy = pair(&eviction, &admission, capacity);
+                    serve(&trace, capacity, EvictUnit::Block, &mut policy, &name);
+                }
+            }
+        }
+    }
+
+    /// The same where whole leaves go.
+    #[test]
+    fn every_policy_serves_any_trace_by_leaves(trace in any_trace(40)) {
+        for eviction in evictions() {
+            for unit in [EvictUnit::Leaf, EvictUnit::LeafSglang] {
+                for capacity in CAPACITIES {
+                    let mut policy = pair(&eviction, "all", capacity);
+                    serve(&trace, capacity, unit, &mut policy, &eviction);
+                }
+            }
+        }
+    }
+
+    /// 23: to be asked for a victim changes nothing, at any moment.
+    #[test]
+    fn asking_changes_nothing(trace in any_trace(60)) {
+        for eviction in evictions() {
+            for admission in ["all", "tinylfu"] {
+                for capacity in [3, 8] {
+                    let quiet = serve(&trace, capacity, EvictUnit::Block, &mut pair(&eviction, admission, capacity), &eviction);
+                    let mut asking = Asking(pair(&eviction, admission, capacity));
+                    let asked = serve(&trace, capacity, EvictUnit::Block, &mut asking, &eviction);
+                    prop_assert_eq!(quiet, asked, "{} with {}", eviction, admission);
+                }
+            }
+        }
+    }
+
+    /// The same twice over, and in several threads at once.
+    #[test]
+    fn the_same_trace_gives_the_same_result_in_any_thread(trace in any_trace(60)) {
+        let pairs: Vec<_> = evictions()
+            .into_iter()
+            .flat_map(|eviction| admissions().into_iter().map(move |admission| (eviction.clone(), admission)))
+            .collect();
+        let run = |pairs: &[(String, String)]| -> Vec<_> {
+            pairs
+                .iter()
+                .map(|(eviction, admission)| {
+                    serve(&trace, 5, EvictUnit::Block, &mut pair(eviction, admission, 5), eviction)
+                })
+                .collect()
+        };
+        let one = run(&pairs);
+        let many = std::thread::scope(|scope| {
+            let threads: Vec<_> = pairs
+                .chunks(pairs.len().div_ceil(4))
+                .map(|chunk| scope.spawn(move || run(chunk)))
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        prop_assert!(one == many);
+    }
+
+    /// A policy that joins a warm cache knows nothing of the past, and is offered what may go.
+    #[test]
+    fn a_policy_may_join_a_warm_cache(trace in any_trace(60)) {
+        let half = trace.requests.len() / 2;
+        for eviction in evictions() {
+            let mut cache = trace.cache(8, EvictUnit::Block);
+            let mut before = pair("lru", "all", 8);
+            for index in 0..half {
+                trace.serve(index, &mut cache, &mut before);
+            }
+            let mut after = pair(&eviction, "all", 8);
+            for candidate in cache.candidates() {
+                after.offer(&candidate);
+            }
+            for index in half..trace.requests.len() {
+                trace.serve(index, &mut cache, &mut after);
+            }
+            prop_assert_eq!(cache.first_fault(), None, "{}", eviction);
+        }
+    }
+
+    /// Pins come and go: what is pinned is not on offer, and a policy does not name it.
+    #[test]
+    fn a_policy_respects_pins(trace in any_trace(40), pins in prop::collection::vec(any::<bool>(), 40)) {
+        for eviction in evictions() {
+            let mut cache = trace.cache(12, EvictUnit::Block);
+            let mut policy = pair(&eviction, "all", 12);
+            let mut held = Vec::new();
+            for (index, pin) in (0..trace.requests.len()).zip(&pins) {
+                trace.serve(index, &mut cache, &mut policy);
+                if *pin && held.is_empty() {
+                    held.push(cache.pin(trace.path(&trace.requests[index]), &mut policy));
+                } else if let Some(pin) = held.pop() {
+                    cache.unpin(pin, &mut policy);
+                }
+            }
+            prop_assert_eq!(cache.first_fault(), None, "{}", eviction);
+        }
+    }
+}
+
+/// Policies whose shares of the cache do not scale exactly, or that count blocks, and why.
+const NOT_TO_SCALE: &[(&str, &str)] = &[
+    (
+        "arc",
+        "its target is rounded to blocks; arc.rs has a test of its own",
+    ),
+    ("w-tinylfu", "a fifth of 99 blocks is rounded"),
+    (
+        "lmcache-cost",
+        "a prompt has one token more than its blocks",
+    ),
+    ("tail-lru", "a prompt has one token more than its blocks"),
+    ("lpc-like", "learns from the number of tokens"),
+    ("learned", "learns from the number of blocks"),
+    ("sae", "a session's score depends on its depth in blocks"),
+];
+
+/// 24: a request is one touch of a run, however many blocks the run has. So a trace whose every block is three blocks long
+/// hits the same at three times the capacity.
+#[test]
+fn case_24_a_request_is_one_touch() {
+    let letters: Vec<char> = ('a'..='z').collect();
+    let mut state = 1u64;
+    let mut draw = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let paths: Vec<String> = (0..600)
+        .map(|_| {
+            let root = letters[(draw(5) * draw(5)) as usize];
+            let tail = (0..draw(12)).map(|_| letters[draw(3) as usize]);
+            std::iter::once(root).chain(tail).collect()
+        })
+        .collect();
+    let tripled = |path: &String| {
+        path.chars()
+            .flat_map(|letter| [letter; 3])
+            .collect::<String>()
+    };
+    let single = Trace::new(&asks(&paths));
+    let triple = Trace::new(&asks(&paths.iter().map(tripled).collect::<Vec<_>>()));
+    let is_excluded = |eviction: &String| NOT_TO_SCALE.iter().any(|(name, _)| name == eviction);
+    for eviction in evictions()
+        .into_iter()
+        .filter(|eviction| !is_excluded(eviction))
+    {
+        let hits = |trace: &Trace, capacity: u64| -> Vec<u32> {
+            let mut policy = pair(&eviction, "all", capacity);
+            serve(trace, capacity, EvictUnit::Block, &mut policy, &eviction)
+                .into_iter()
+                .map(|(hits, _)| hits)
+                .collect()
+        };
+        let expected: Vec<u32> = hits(&single, 100)
+            .into_iter()
+            .map(|hits| 3 * hits)
+            .collect();
+        assert!(expected.iter().any(|hits| *hits > 0));
+        assert_eq!(hits(&triple, 300), expected, "{eviction}");
+    }
+}

@@ -1,0 +1,7 @@
+//! What every registered policy must do: the conformance suite.
+
+mod invariants;
+mod registered;
+mod scenarios;
+mod support;
+mod under_test;

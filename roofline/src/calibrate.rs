@@ -1,0 +1,94 @@
+//! From measurements to a calibration file.
+
+use std::collections::BTreeSet;
+
+use crate::calibration::{Calibration, EngineRates, Provenance};
+use crate::fit::fit;
+use crate::measure::Measurement;
+use crate::observed::{Fitted, median, rows};
+use crate::rates::{AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, StreamRates};
+use crate::{Gpu, RooflineError};
+
+/// Fits every operator that was measured on `gpu`; the others are those of `base`.
+///
+/// # Errors
+/// [`RooflineError::Invalid`] if nothing was measured on that GPU; [`RooflineError::UnknownName`] for a model that is no
+/// preset.
+pub fn calibrate(
+    gpu: &Gpu,
+    measurements: &[Measurement],
+    base: &Calibration,
+) -> Result<Calibration, RooflineError> {
+    let of: Vec<&Measurement> = measurements.iter().filter(|m| m.gpu == gpu.name).collect();
+    if of.is_empty() {
+        let measured: BTreeSet<&str> = measurements.iter().map(|m| m.gpu.as_str()).collect();
+        let measured = measured.into_iter().collect::<Vec<_>>().join(", ");
+        let problem = format!("nothing was measured on {}; measured: {measured}", gpu.name);
+        return Err(RooflineError::invalid("the measurements", problem));
+    }
+    let mut work = Calibrating {
+        gpu,
+        of: &of,
+        result: base.clone(),
+    };
+    if base.gpu != gpu.name {
+        // What another GPU's efficiencies were fitted to says nothing about this one.
+        work.result.fitted.clear();
+        work.result.gpu.clone_from(&gpu.name);
+    }
+    work.operator::<GemmRates>("gemm")?;
+    work.operator::<PrefillRates>("prefill-attention")?;
+    work.operator::<DecodeRates>("decode-attention")?;
+    work.operator::<StreamRates>("elementwise")?;
+    work.operator::<AllReduceRates>("all-reduce")?;
+    work.operator::<HostRates>("host-copy")?;
+    // Last: it is fitted on top of the kernels.
+    work.operator::<EngineRates>("whole-prefill")?;
+    Ok(work.result)
+}
+
+struct Calibrating<'a> {
+    gpu: &'a Gpu,
+    of: &'a [&'a Measurement],
+    result: Calibration,
+}
+
+impl Calibrating<'_> {
+    fn operator<R: Fitted>(&mut self, operator: &str) -> Result<(), RooflineError> {
+        let rows = rows::<R>(self.of, self.gpu, &self.result)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let start = R::place(&mut Calibration::start(&self.gpu.name)).clone();
+        let pairs: Vec<_> = rows.iter().map(|r| (r.shape, r.seconds)).collect();
+        let mut rates = fit(&start, self.gpu, &pairs);
+        rates.set(
+            &rates
+                .values()
+                .into_iter()
+                .map(four_digits)
+                .collect::<Vec<_>>(),
+        );
+        let error = |(shape, s): &(R::Shape, f64)| (rates.seconds(self.gpu, shape) / s - 1.0).abs();
+        let sources: BTreeSet<&str> = self
+            .of
+            .iter()
+            .filter(|m| m.observed.operator() == operator)
+            .map(|m| m.source)
+            .collect();
+        self.result.fitted.retain(|f| f.operator != operator);
+        self.result.fitted.push(Provenance {
+            operator: operator.to_owned(),
+            source: sources.into_iter().collect::<Vec<_>>().join(", "),
+            shapes: pairs.len(),
+            median_error: four_digits(median(pairs.iter().map(error).collect())),
+        });
+        *R::place(&mut self.result) = rates;
+        Ok(())
+    }
+}
+
+/// Four significant digits: more than the measurements hold, few enough to read.
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}

@@ -1,0 +1,374 @@
+//! Models from the `config.json` that Hugging Face repositories carry.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::RooflineError;
+use crate::model::{LayerGroup, Mixer, Mlp, Model, Precision};
+
+/// The keys that cost depends on. Every family uses a subset.
+#[derive(Debug, Deserialize)]
+struct Config {
+    model_type: String,
+    hidden_size: u32,
+    vocab_size: u32,
+    num_hidden_layers: u32,
+    num_attention_heads: u32,
+    num_key_value_heads: Option<u32>,
+    head_dim: Option<u32>,
+    intermediate_size: Option<u32>,
+    tie_word_embeddings: Option<bool>,
+    sliding_window: Option<u32>,
+    use_sliding_window: Option<bool>,
+    layer_types: Option<Vec<String>>,
+    quantization_config: Option<Quantization>,
+    // Experts.
+    num_local_experts: Option<u32>,
+    num_experts: Option<u32>,
+    n_routed_experts: Option<u32>,
+    num_experts_per_tok: Option<u32>,
+    moe_intermediate_size: Option<u32>,
+    n_shared_experts: Option<u32>,
+    shared_expert_intermediate_size: Option<u32>,
+    first_k_dense_replace: Option<u32>,
+    decoder_sparse_step: Option<u32>,
+    // Latent attention.
+    q_lora_rank: Option<u32>,
+    kv_lora_rank: Option<u32>,
+    qk_nope_head_dim: Option<u32>,
+    qk_rope_head_dim: Option<u32>,
+    v_head_dim: Option<u32>,
+    // Jamba.
+    attn_layer_period: Option<u32>,
+    attn_layer_offset: Option<u32>,
+    expert_layer_period: Option<u32>,
+    expert_layer_offset: Option<u32>,
+    mamba_d_state: Option<u32>,
+    mamba_d_conv: Option<u32>,
+    mamba_expand: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Quantization {
+    quant_method: String,
+    bits: Option<u32>,
+}
+
+/// `model_type`s that are understood.
+const FAMILIES: &str = "llama, mistral, qwen2, qwen3, gemma, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, \
+                        kimi_k2, jamba";
+
+/// Reads a `config.json`.
+///
+/// # Errors
+/// [`RooflineError::Read`]; [`RooflineError::Invalid`] if a key is missing, or the model is of a family whose shape is
+/// not known here.
+pub(crate) fn read_config(path: &Path) -> Result<Model, RooflineError> {
+    let text = std::fs::read_to_string(path).map_err(|source| RooflineError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let place = path.display().to_string();
+    let config: Config =
+        serde_json::from_str(&text).map_err(|e| RooflineError::invalid(&place, e.to_string()))?;
+    Reader {
+        place: &place,
+        config: &config,
+    }
+    .model()
+}
+
+struct Reader<'a> {
+    place: &'a str,
+    config: &'a Config,
+}
+
+impl Reader<'_> {
+    fn model(&self) -> Result<Model, RooflineError> {
+        let config = self.config;
+        let mut groups: Vec<LayerGroup> = Vec::new();
+        for layer in 0..config.num_hidden_layers {
+            let (mixer, mlp) = (self.mixer(layer)?, self.mlp(layer)?);
+            match groups.iter_mut().find(|g| g.mixer == mixer && g.mlp == mlp) {
+                Some(group) => group.layers += 1,
+                None => groups.push(LayerGroup {
+                    layers: 1,
+                    mixer,
+                    mlp,
+                }),
+            }
+        }
+        let model = Model {
+            name: self.place.to_owned(),
+            parameters: 0.0,
+            active_parameters: 0.0,
+            hidden: config.hidden_size,
+            vocab: config.vocab_size,
+            tied_embeddings: config
+                .tie_word_embeddings
+                .unwrap_or(config.model_type == "gemma"),
+            weight_precision: self.weight_precision()?,
+            kv_precision: Precision::Fp16,
+            groups,
+        };
+        Ok(model.counted())
+    }
+
+    fn mixer(&self, layer: u32) -> Result<Mixer, RooflineError> {
+        match self.config.model_type.as_str() {
+            "llama" | "mistral" | "qwen2" | "qwen3" | "gemma" | "mixtral" | "qwen2_moe"
+            | "qwen3_moe" => self.attention(self.window(layer)),
+            "deepseek_v2" | "deepseek_v3" | "kimi_k2" => self.latent_attention(),
+            "jamba" if self.every(layer, "attn_layer")? => self.attention(None),
+            "jamba" => self.state_space(),
+            other => {
+                let problem = format!(
+                    "the layers of model_type \"{other}\" are not known; known are {FAMILIES}"
+                );
+                Err(RooflineError::invalid(self.place, problem))
+            }
+        }
+    }
+
+    fn attention(&self, window: Option<u32>) -> Result<Mixer, RooflineError> {
+        let config = self.config;
+        let heads = config.num_attention_heads;
+        if heads == 0 {
+            return Err(RooflineError::invalid(
+                self.place,
+                "num_attention_heads is 0",
+            ));
+        }
+        Ok(Mixer::Attention {
+            heads,
+            kv_heads: config.num_key_value_heads.unwrap_or(heads),
+            head_dim: config.head_dim.unwrap_or(config.hidden_size / heads),
+            window,
+        })
+    }
+
+    /// Qwen states a window that it does not use unless it says so; where layers are listed, the list decides.
+    fn window(&self, layer: u32) -> Option<u32> {
+        let config = self.config;
+        let listed = config
+            .layer_types
+            .as_ref()
+            .and_then(|types| types.get(layer as usize));
+        let used = match listed {
+            Some(kind) => kind == "sliding_attention",
+            None => config
+                .use_sliding_window
+                .unwrap_or(!config.model_type.starts_with("qwen")),
+        };
+        config.sliding_window.filter(|_| used)
+    }
+
+    fn latent_attention(&self) -> Result<Mixer, RooflineError> {
+        let config = self.config;
+        Ok(Mixer::Mla {
+            heads: config.num_attention_heads,
+            q_lora_rank: config.q_lora_rank,
+            kv_lora_rank: self.need(config.kv_lora_rank, "kv_lora_rank")?,
+            qk_nope_head_dim: self.need(config.qk_nope_head_dim, "qk_nope_head_dim")?,
+            qk_rope_head_dim: self.need(config.qk_rope_head_dim, "qk_rope_head_dim")?,
+            v_head_dim: self.need(config.v_head_dim, "v_head_dim")?,
+        })
+    }
+
+    fn state_space(&self) -> Result<Mixer, RooflineError> {
+        let config = self.config;
+        Ok(Mixer::Ssm {
+            inner: config.hidden_size * config.mamba_expand.unwrap_or(2),
+            state: self.need(config.mamba_d_state, "mamba_d_state")?,
+            conv: self.need(config.mamba_d_conv, "mamba_d_conv")?,
+            // Mamba's own default, and Jamba's value.
+            dt_rank: config.hidden_size.div_ceil(16),
+        })
+    }
+
+    fn mlp(&self, layer: u32) -> Result<Mlp, RooflineError> {
+        let config = self.config;
+        let sparse = match config.model_type.as_str() {
+            "mixtral" => true,
+            "qwen2_moe" | "qwen3_moe" => {
+                (layer + 1).is_multiple_of(config.decoder_sparse_step.unwrap_or(1).max(1))
+            }
+            "deepseek_v2" | "deepseek_v3" | "kimi_k2" => {
+                layer >= config.first_k_dense_replace.unwrap_or(0)
+            }
+            "jamba" => self.every(layer, "expert_layer")?,
+            _ => false,
+        };
+        if sparse { self.experts() } else { self.dense() }
+    }
+
+    fn dense(&self) -> Result<Mlp, RooflineError> {
+        let intermediate = self.need(self.config.intermediate_size, "intermediate_size")?;
+        Ok(Mlp::Dense {
+            intermediate,
+            gated: true,
+        })
+    }
+
+    fn experts(&self) -> Result<Mlp, RooflineError> {
+        let config = self.config;
+        let experts = config
+            .n_routed_experts
+            .or(config.num_local_experts)
+            .or(config.num_experts);
+        let intermediate = config.moe_intermediate_size.or(config.intermediate_size);
+        let intermediate = self.need(intermediate, "moe_intermediate_size")?;
+        let shared = config.n_shared_experts.map(|count| count * intermediate);
+        Ok(Mlp::Moe {
+            experts: self.need(
+                experts,
+                "n_routed_experts, num_local_experts or num_experts",
+            )?,
+            active: self.need(config.num_experts_per_tok, "num_experts_per_tok")?,
+            intermediate,
+            shared: shared
+                .or(config.shared_expert_intermediate_size)
+                .unwrap_or(0),
+        })
+    }
+
+    /// Whether Jamba puts such a layer at that place.
+    fn every(&self, layer: u32, what: &str) -> Result<bool, RooflineError> {
+        let config = self.config;
+        let (period, offset) = if what == "attn_layer" {
+            (config.attn_layer_period, config.attn_layer_offset)
+        } else {
+            (config.expert_layer_period, config.expert_layer_offset)
+        };
+        let period = self.need(period, &format!("{what}_period"))?.max(1);
+        let offset = self.need(offset, &format!("{what}_offset"))?;
+        Ok(layer % period == offset % period)
+    }
+
+    fn weight_precision(&self) -> Result<Precision, RooflineError> {
+        let Some(quantization) = &self.config.quantization_config else {
+            return Ok(Precision::Fp16);
+        };
+        match (quantization.quant_method.as_str(), quantization.bits) {
+            ("fp8", _) | (_, Some(8)) => Ok(Precision::Fp8),
+            (_, Some(4)) => Ok(Precision::Int4),
+            (method, _) => {
+                let problem = format!(
+                    "quantization \"{method}\" is not fp8, and states neither 4 nor 8 bits"
+                );
+                Err(RooflineError::invalid(self.place, problem))
+            }
+        }
+    }
+
+    fn need(&self, value: Option<u32>, key: &str) -> Result<u32, RooflineError> {
+        value
+            .filter(|v| *v > 0 || key.ends_with("offset"))
+            .ok_or_else(|| {
+                let family = &self.config.model_type;
+                RooflineError::invalid(
+                    self.place,
+                    format!("a {family} needs {key}, a number above 0"),
+                )
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Model, RooflineError> {
+        let config: Config = serde_json::from_str(json).unwrap();
+        Reader {
+            place: "config.json",
+            config: &config,
+        }
+        .model()
+    }
+
+    /// The presets were typed in by hand from the same facts, so the two check each other.
+    fn same_as_preset(json: &str, preset: &str) {
+        let model = read(json).unwrap();
+        let mut preset = Model::named(preset).unwrap();
+        preset.name.clone_from(&model.name);
+        let key = |g: &LayerGroup| format!("{g:?}");
+        let sorted = |m: &Model| {
+            let mut groups = m.groups.clone();
+            groups.sort_by_key(key);
+            groups
+        };
+        assert_eq!(sorted(&model), sorted(&preset));
+        assert_eq!(model.parameters, preset.parameters);
+    }
+
+    #[test]
+    fn a_llama() {
+        same_as_preset(
+            r#"{"model_type": "llama", "hidden_size": 8192, "vocab_size": 128256, "num_hidden_layers": 80,
+                "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
+                "rope_theta": 500000.0, "tie_word_embeddings": false}"#,
+            "llama-3-70b",
+        );
+    }
+
+    #[test]
+    fn a_mixture_of_experts() {
+        same_as_preset(
+            r#"{"model_type": "mixtral", "hidden_size": 4096, "vocab_size": 32000, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+                "num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": null}"#,
+            "mixtral-8x7b",
+        );
+    }
+
+    #[test]
+    fn a_windowed_model() {
+        same_as_preset(
+            r#"{"model_type": "mistral", "hidden_size": 4096, "vocab_size": 32000, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+                "sliding_window": 4096}"#,
+            "mistral-7b",
+        );
+    }
+
+    #[test]
+    fn latent_attention() {
+        same_as_preset(
+            r#"{"model_type": "deepseek_v3", "hidden_size": 7168, "vocab_size": 129280, "num_hidden_layers": 61,
+                "num_attention_heads": 128, "num_key_value_heads": 128, "intermediate_size": 18432,
+                "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1,
+                "num_experts_per_tok": 8, "first_k_dense_replace": 3, "q_lora_rank": 1536, "kv_lora_rank": 512,
+                "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                "quantization_config": {"quant_method": "fp8", "fmt": "e4m3"}}"#,
+            "deepseek-v3",
+        );
+    }
+
+    #[test]
+    fn a_hybrid() {
+        same_as_preset(
+            r#"{"model_type": "jamba", "hidden_size": 4096, "vocab_size": 65536, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+                "num_experts": 16, "num_experts_per_tok": 2, "attn_layer_period": 8, "attn_layer_offset": 4,
+                "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_d_state": 16, "mamba_d_conv": 4,
+                "mamba_expand": 2, "mamba_dt_rank": 256}"#,
+            "jamba-v0.1",
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_name() {
+        let base = r#""hidden_size": 64, "vocab_size": 10, "num_hidden_layers": 1, "num_attention_heads": 4"#;
+        let error = |extra: &str| {
+            read(&format!("{{{base}, {extra}}}"))
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error(r#""model_type": "rwkv""#).contains("model_type \"rwkv\" are not known"));
+        assert!(error(r#""model_type": "llama""#).contains("needs intermediate_size"));
+        let odd = r#""model_type": "llama", "intermediate_size": 9, "quantization_config": {"quant_method": "x"}"#;
+        assert!(error(odd).contains("quantization \"x\""));
+    }
+}

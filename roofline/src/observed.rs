@@ -1,0 +1,222 @@
+//! Measurements of one operator on one GPU, as rows that can be fitted and split.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::calibration::{EngineRates, WholePass};
+use crate::kernel::{AllReduce, DecodeAttention, Gemm, HostCopy, Kernel, PrefillAttention, Stream};
+use crate::measure::{Measurement, Observed};
+use crate::pass::Setting;
+use crate::rates::{
+    AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Rates, Roofline, StreamRates,
+};
+use crate::{Calibration, Gpu, Model, RooflineError};
+
+/// Fewer weights or head shapes than this cannot be split by; the whole shape is the key then.
+const FEWEST_KEYS: usize = 6;
+
+/// One shape and its time: the median of all measurements of it in one source and model.
+#[derive(Debug, Clone)]
+pub(crate) struct Row<S> {
+    pub(crate) shape: S,
+    pub(crate) seconds: f64,
+    pub(crate) model: String,
+    pub(crate) observed: Observed,
+}
+
+/// A form that is fitted to measurements, and its place in a calibration.
+pub(crate) trait Fitted: Rates {
+    fn shape(
+        of: &Measurement,
+        gpu: &Gpu,
+        base: &Calibration,
+    ) -> Result<Option<Self::Shape>, RooflineError>;
+    fn place(calibration: &mut Calibration) -> &mut Self;
+}
+
+macro_rules! fitted_to_kernels {
+    ($($rates:ty, $variant:ident($shape:ty), $field:ident;)+) => {
+        $(impl Fitted for $rates {
+            fn shape(
+                of: &Measurement, _gpu: &Gpu, _base: &Calibration,
+            ) -> Result<Option<$shape>, RooflineError> {
+                Ok(match of.observed {
+                    Observed::Kernel(Kernel::$variant(shape)) => Some(shape),
+                    _ => None,
+                })
+            }
+
+            fn place(calibration: &mut Calibration) -> &mut Self {
+                &mut calibration.$field
+            }
+        })+
+    };
+}
+
+fitted_to_kernels! {
+    GemmRates, Gemm(Gemm), gemm;
+    PrefillRates, Prefill(PrefillAttention), prefill_attention;
+    DecodeRates, Decode(DecodeAttention), decode_attention;
+    StreamRates, Stream(Stream), elementwise;
+    AllReduceRates, AllReduce(AllReduce), all_reduce;
+    HostRates, HostCopy(HostCopy), host_copy;
+}
+
+impl Fitted for EngineRates {
+    fn shape(
+        of: &Measurement,
+        gpu: &Gpu,
+        base: &Calibration,
+    ) -> Result<Option<WholePass>, RooflineError> {
+        let Observed::Prefill {
+            gpus,
+            batch,
+            prompt_tokens,
+        } = of.observed
+        else {
+            return Ok(None);
+        };
+        let model = Model::named(&of.model)?;
+        let roofline = Roofline::Calibrated(base);
+        let setting = Setting {
+            model: &model,
+            gpu,
+            gpus,
+            roofline,
+        };
+        let kernels_s = setting
+            .prefill_time(u64::from(batch), 0, u64::from(prompt_tokens))
+            .seconds;
+        Ok(Some(WholePass {
+            tokens: f64::from(batch) * f64::from(prompt_tokens),
+            batched: batch > 1,
+            gpus: f64::from(gpus),
+            kernels_s,
+        }))
+    }
+
+    fn place(calibration: &mut Calibration) -> &mut Self {
+        calibration.engine.get_or_insert(Self {
+            floor_us: 50_000.0,
+            slowdown: 1.2,
+            long_us: 30.0,
+            batched_us: 10.0,
+        })
+    }
+}
+
+/// The rows of `R` among the measurements, in a fixed order.
+pub(crate) fn rows<R: Fitted>(
+    measurements: &[&Measurement],
+    gpu: &Gpu,
+    base: &Calibration,
+) -> Result<Vec<Row<R::Shape>>, RooflineError> {
+    let mut of_shape: BTreeMap<(&str, String), Vec<&Measurement>> = BTreeMap::new();
+    for of in measurements {
+        let key = (of.model.as_str(), shape_key(&of.observed));
+        of_shape.entry(key).or_default().push(of);
+    }
+    let mut rows = Vec::new();
+    for ((model, _), of) in of_shape {
+        let Some(shape) = R::shape(of[0], gpu, base)? else {
+            continue;
+        };
+        let seconds = median(of.iter().map(|m| m.seconds).collect());
+        rows.push(Row {
+            shape,
+            seconds,
+            model: model.to_owned(),
+            observed: of[0].observed,
+        });
+    }
+    Ok(rows)
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
+}
+
+/// Quantile of sorted values, interpolated; NaN of none.
+pub(crate) fn quantile(sorted: &[f64], at: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let position = at * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * position.fract()
+}
+
+/// How rows are kept apart when some are held out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// By weight or head shape, where there are enough of them; else by the whole shape.
+    Shape,
+    /// By model: fitted to all but one, tried on that one.
+    Model,
+}
+
+/// The fold of each row. Rows of one key are in one fold, so that none is predicted from its like.
+pub(crate) fn folds<S>(rows: &[Row<S>], split: Split, count: usize) -> Vec<usize> {
+    let keys = match split {
+        Split::Model => rows.iter().map(|r| r.model.clone()).collect(),
+        Split::Shape => split_keys(rows),
+    };
+    let mut distinct: Vec<&String> = keys.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    // Neighbouring shapes must not go to one fold together; models stay in order.
+    if split == Split::Shape {
+        distinct.sort_by_key(|key| fnv1a(key));
+    }
+    let count = if split == Split::Model {
+        distinct.len()
+    } else {
+        count
+    };
+    let fold_of: BTreeMap<&String, usize> = distinct
+        .into_iter()
+        .enumerate()
+        .map(|(i, key)| (key, i % count.max(1)))
+        .collect();
+    keys.iter().map(|key| fold_of[key]).collect()
+}
+
+fn split_keys<S>(rows: &[Row<S>]) -> Vec<String> {
+    let coarse: Vec<String> = rows.iter().map(|r| coarse_key(&r.observed)).collect();
+    if coarse.iter().collect::<BTreeSet<_>>().len() >= FEWEST_KEYS {
+        coarse
+    } else {
+        rows.iter().map(|r| shape_key(&r.observed)).collect()
+    }
+}
+
+/// The whole shape.
+pub(crate) fn shape_key(observed: &Observed) -> String {
+    format!("{observed:?}")
+}
+
+/// The weight's or the heads' shape, without how many tokens met it; of a whole prefill, all but the GPUs.
+fn coarse_key(observed: &Observed) -> String {
+    match observed {
+        Observed::Kernel(Kernel::Gemm(g)) => format!("{} {}", g.columns, g.inner),
+        Observed::Kernel(Kernel::Prefill(a)) => {
+            format!("{} {} {}", a.heads, a.kv_heads, a.head_dim)
+        }
+        Observed::Kernel(Kernel::Decode(a)) => {
+            format!("{} {} {}", a.heads, a.kv_heads, a.pair_width)
+        }
+        Observed::Kernel(Kernel::AllReduce(r)) => format!("{}", r.bytes),
+        Observed::Kernel(Kernel::Stream(_) | Kernel::HostCopy(_)) => shape_key(observed),
+        Observed::Prefill {
+            batch,
+            prompt_tokens,
+            ..
+        } => format!("{batch} {prompt_tokens}"),
+    }
+}
+
+/// Fowler, Noll and Vo's hash: a fixed order that has nothing to do with sizes.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
