@@ -17,6 +17,7 @@ pub mod plan;
 mod script;
 mod service;
 mod text;
+pub mod tools;
 mod world;
 
 pub use error::{GenError, Rejected};
