@@ -35,6 +35,7 @@ pub fn fit(path: &Path, block_tokens: Option<u32>, pooled: bool) -> Result<Plan,
     }
     let starts = starts(&sessions);
     let shared = sharing(&workload, &sessions);
+    let late_humans = late_humans(&sessions);
     let size = if pooled || shared.is_some() {
         sessions.len()
     } else {
@@ -42,6 +43,7 @@ pub fn fit(path: &Path, block_tokens: Option<u32>, pooled: bool) -> Result<Plan,
     };
     let parts = sessions.chunks(size).map(|class| {
         let mut parameters = starts.parameters(class.len());
+        parameters.insert("late-humans".to_owned(), late_humans.to_string());
         Observed::of(&workload, class).parameters(shared.as_ref(), &mut parameters);
         PlanPart {
             family: "agent".to_owned(),
@@ -307,12 +309,43 @@ fn by_next(paths: Vec<&[BlockId]>, position: usize) -> Vec<Vec<&[BlockId]>> {
 /// The slope of log count over log rank, negated; 0 for a single one.
 fn zipf_exponent(counts: &mut [f64]) -> f64 {
     counts.sort_by(|a, b| b.total_cmp(a));
-    let points: Vec<(f64, f64)> = counts
-        .iter()
-        .enumerate()
+    let ranked = counts.iter().enumerate();
+    let points: Vec<(f64, f64)> = ranked
         .map(|(rank, count)| ((rank as f64 + 1.0).ln(), count.ln()))
         .collect();
-    let of = points.len() as f64;
+    (-line(&points).0).clamp(0.0, 5.0)
+}
+
+/// How sessions start.
+struct Starts {
+    mean_gap_seconds: f64,
+    /// Coefficient of variation of the gaps.
+    cv: f64,
+    sessions: usize,
+}
+
+/// How many times likelier a human's gap is at the end of a session than at its start: a line through all sessions, as one
+/// has too few of them.
+fn late_humans(sessions: &[Vec<&Request>]) -> f64 {
+    let (_, longest_tool) = CLASSES[1];
+    let mut points = Vec::new();
+    for session in sessions {
+        for (place, pair) in session.windows(2).enumerate() {
+            let seconds = (pair[1].arrival_us - pair[0].arrival_us) as f64 / 1e6;
+            let part = (place + 1) as f64 / session.len() as f64;
+            points.push((part, f64::from(u8::from(seconds > longest_tool))));
+        }
+    }
+    let (slope, start) = line(&points);
+    match start > 0.0 {
+        true => ((start + slope) / start).clamp(0.1, 10.0),
+        false => 1.0,
+    }
+}
+
+/// The slope of the line of least squares, and where it begins.
+fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let of = points.len().max(1) as f64;
     let mean_x = points.iter().map(|point| point.0).sum::<f64>() / of;
     let mean_y = points.iter().map(|point| point.1).sum::<f64>() / of;
     let both = points
@@ -323,19 +356,8 @@ fn zipf_exponent(counts: &mut [f64]) -> f64 {
         .iter()
         .map(|(x, _)| (x - mean_x).powi(2))
         .sum::<f64>();
-    if square > 0.0 {
-        (-both / square).clamp(0.0, 5.0)
-    } else {
-        0.0
-    }
-}
-
-/// How sessions start.
-struct Starts {
-    mean_gap_seconds: f64,
-    /// Coefficient of variation of the gaps.
-    cv: f64,
-    sessions: usize,
+    let slope = if square > 0.0 { both / square } else { 0.0 };
+    (slope, mean_y - slope * mean_x)
 }
 
 /// Sessions that a request of another one started say nothing of the process.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use trace::{Body, Content, Hints, LoadOptions, Request, TraceReader, Workload, load};
-use trace_gen::families::{FAMILIES, Family, Setup, find};
+use trace_gen::families::{FAMILIES, Family, PRESETS, Setup, find};
 
 /// Settings that make a family small: every length about a hundredth of its own.
 fn small(name: &str) -> &'static [(&'static str, &'static str)] {
@@ -420,4 +420,452 @@ proptest! {
             prop_assert!(request.arrival_us >= before.arrival_us + busy_us);
         }
     }
+}
+
+/// What an inspection of a ledger-like agent says: prompt tokens submitted, and hits of an unlimited cache.
+fn ledger(said: &[(&str, &str)]) -> (u64, u64, u64) {
+    let mut all = vec![
+        ("sessions", "1"),
+        ("apps", "1"),
+        ("projects", "1"),
+        ("template-tokens", "1500"),
+        ("project-tokens", "0"),
+        ("goal-tokens", "500"),
+        ("steps", "20"),
+        ("output-tokens", "80"),
+        ("fast-result-tokens", "220"),
+        ("slow-result-tokens", "220"),
+        ("human-result-tokens", "220"),
+        ("retry", "0"),
+        ("rewind", "0"),
+        ("abandon", "0"),
+    ];
+    all.extend(said);
+    let made = make(find("agent").unwrap(), &all, &tokens(0));
+    let summary = trace_gen::inspect::inspect(&made.path, Some(1)).unwrap();
+    (
+        summary.requests,
+        summary.prompt_tokens,
+        summary.infinite_cache_hit_tokens,
+    )
+}
+
+/// The course's ledger, 20 steps from 2,000 tokens of which each adds 300, under each context policy. A step that goes on
+/// finds the prompt before it and 79 of the 80 tokens that it put out.
+#[test]
+fn the_ledger_of_each_context_policy() {
+    let keep = ("context", "keep");
+    // 20 prompts, 4,850 long on average; each but the first finds the one before and 79 tokens.
+    assert_eq!(
+        ledger(&[keep, ("context-tokens", "100000")]),
+        (20, 97_000, 97_000 - 7_700 + 19 * 79)
+    );
+    // Seven prompts from 2,000 to 3,800; the eighth would have 4,100.
+    assert_eq!(
+        ledger(&[keep, ("context-tokens", "4000")]),
+        (7, 20_300, 20_300 - 3_800 + 6 * 79)
+    );
+    // Then 3,000, 3,300, 3,600, 3,900 in turn: three rounds, and the first of a fourth. Four slides find the 2,000 pinned.
+    let window = [
+        ("context", "window"),
+        ("context-tokens", "4000"),
+        ("window-tokens", "3000"),
+    ];
+    let submitted = 20_300 + 3 * 13_800 + 3_000;
+    let found = (20_300 - 3_800) + 3 * (13_800 - 3_900) + 15 * 79 + 4 * 2_000;
+    assert_eq!(ledger(&window), (20, submitted, found));
+    // Three summaries, of 3,880 and twice 3,800 tokens; after each 1,500 + 500 + 220 tokens, of which 1,500 are found.
+    let compact = [
+        ("context", "compact"),
+        ("context-tokens", "4000"),
+        ("summary-tokens", "500"),
+    ];
+    let round = 2_220 + 2_520 + 2_820 + 3_120 + 3_420 + 3_720;
+    let submitted = 20_300 + 2 * round + 2_220 + 3_880 + 2 * 3_800;
+    let found =
+        (20_300 - 3_800) + 2 * (round - 3_720) + 16 * 79 + (3_800 + 2 * 3_720 + 3 * 79) + 3 * 1_500;
+    assert_eq!(ledger(&compact), (23, submitted, found));
+}
+
+#[test]
+fn presets_repeat_what_their_names_say() {
+    for preset in PRESETS
+        .iter()
+        .filter(|preset| preset.name.starts_with("repeat-"))
+    {
+        let family = find(preset.family).unwrap();
+        let expected: f64 = preset.name["repeat-".len()..].parse().unwrap();
+        for seed in 0..3 {
+            let made = make(family, preset.settings, &blocks(seed, 16));
+            let summary = trace_gen::inspect::inspect(&made.path, None).unwrap();
+            let found = 100.0 * summary.infinite_cache_token_hit_rate.unwrap();
+            assert!(
+                (found - expected).abs() < 1.5,
+                "{} seed {seed}: {found}",
+                preset.name
+            );
+        }
+    }
+}
+
+fn kind<'a>(workload: &'a Workload, request: &Request) -> &'a str {
+    &workload.kinds()[usize::from(request.kind)]
+}
+
+/// The small form of a family with more said, with blocks of a token.
+fn structure(name: &str, said: &[(&str, &str)]) -> Workload {
+    let mut all = small(name).to_vec();
+    all.extend(said);
+    make(find(name).unwrap(), &all, &tokens(11)).load(1)
+}
+
+fn by_session(workload: &Workload) -> Vec<Vec<&Request>> {
+    let mut sessions: BTreeMap<u64, Vec<&Request>> = BTreeMap::new();
+    for request in workload.requests() {
+        sessions
+            .entry(request.session_id)
+            .or_default()
+            .push(request);
+    }
+    sessions.into_values().collect()
+}
+
+#[test]
+fn sixteen_maps_read_the_plan_and_the_reduce_waits_for_the_last() {
+    let workload = structure("mapreduce", &[]);
+    for session in by_session(&workload) {
+        let kinds: Vec<_> = session
+            .iter()
+            .map(|request| kind(&workload, request))
+            .collect();
+        assert_eq!((kinds.len(), kinds[0], kinds[17]), (18, "plan", "reduce"));
+        assert!(kinds[1..17].iter().all(|kind| kind.starts_with("map-")));
+        let plan = workload.path(session[0]);
+        assert!(
+            session[1..]
+                .iter()
+                .all(|request| workload.path(request).starts_with(plan))
+        );
+        assert_eq!(
+            hints(&workload, session[0].request_id as usize).remaining_uses,
+            Some(17)
+        );
+        let busy = |request: &Request| {
+            request.arrival_us + 300_000 + 15_000 * i64::from(request.output_tokens)
+        };
+        let last = session[1..17]
+            .iter()
+            .map(|request| busy(request))
+            .max()
+            .unwrap();
+        assert_eq!(session[17].arrival_us, last);
+    }
+}
+
+#[test]
+fn branches_go_off_one_parent() {
+    let workload = structure("fanout", &[("mode", "best-of"), ("branches", "5")]);
+    for session in by_session(&workload) {
+        for round in session.chunks(5) {
+            let prompt =
+                |request: &Request| &workload.path(request)[..request.prompt_blocks as usize];
+            assert!(round.iter().all(|other| prompt(other) == prompt(round[0])
+                && other.arrival_us == round[0].arrival_us));
+            let ends: BTreeSet<_> = round.iter().map(|request| workload.path(request)).collect();
+            // Outputs of one token leave no KV behind that could tell them apart.
+            assert!(
+                ends.len()
+                    + round
+                        .iter()
+                        .filter(|request| request.output_tokens == 1)
+                        .count()
+                    >= 5
+            );
+        }
+    }
+    let workload = structure("fanout", &[("mode", "calls"), ("branches", "3")]);
+    for session in by_session(&workload) {
+        for round in session.chunks(4) {
+            let parent = workload.path(round[0]);
+            assert!(
+                round[1..]
+                    .iter()
+                    .all(|branch| workload.path(branch).starts_with(parent))
+            );
+            assert!(
+                round[1..]
+                    .iter()
+                    .all(|branch| branch.parent_request == Some(round[0].request_id))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lead_waits_for_its_workers() {
+    let workload = structure("multi-agent", &[]);
+    let mut waits = Vec::new();
+    for session in by_session(&workload) {
+        assert_eq!(
+            (
+                kind(&workload, session[0]),
+                kind(&workload, session[session.len() - 1])
+            ),
+            ("lead", "lead")
+        );
+        let leads: Vec<_> = session
+            .iter()
+            .filter(|request| kind(&workload, request) == "lead")
+            .collect();
+        for pair in leads.windows(2) {
+            assert!(workload.path(pair[1]).starts_with(workload.path(pair[0])));
+            waits.push(
+                hints(&workload, pair[0].request_id as usize)
+                    .steps_to_next
+                    .unwrap(),
+            );
+            let workers = &session[pair[0].step as usize + 1..pair[1].step as usize];
+            assert!(
+                workers
+                    .iter()
+                    .all(|worker| worker.arrival_us <= pair[1].arrival_us)
+            );
+        }
+    }
+    assert!(waits.iter().all(|wait| *wait > 1));
+}
+
+#[test]
+fn passages_share_by_their_order() {
+    let depth = |order| -> u64 {
+        let workload = structure("rag", &[("order", order), ("sessions", "400")]);
+        workload
+            .requests()
+            .iter()
+            .map(|request| u64::from(request.seen_blocks))
+            .sum()
+    };
+    let (retrieved, fixed) = (depth("retrieved"), depth("fixed"));
+    assert!(
+        fixed > retrieved + retrieved / 20,
+        "{fixed} and {retrieved}"
+    );
+}
+
+#[test]
+fn a_second_pass_reads_the_same_chunks_again() {
+    let workload = structure("scan", &[("passes", "2"), ("chunks", "12"), ("apps", "1")]);
+    for session in by_session(&workload) {
+        let (first, second) = session.split_at(12);
+        for (once, again) in first.iter().zip(second) {
+            assert_eq!(once.prompt_tokens, again.prompt_tokens);
+            assert!(again.seen_blocks >= again.prompt_blocks);
+        }
+        assert!(first[1..].iter().all(|request| request.seen_blocks == 9));
+    }
+}
+
+#[test]
+fn versions_roll_out_and_the_old_ones_die() {
+    let workload = structure("version-roll", &[]);
+    let (roll_us, rollout_us) = (40_000_000, 10_000_000);
+    for (index, request) in workload.requests().iter().enumerate() {
+        let template = hints(&workload, index).template_id.unwrap();
+        let present = (request.arrival_us / roll_us) as u64;
+        let old = request.arrival_us % roll_us < rollout_us;
+        assert!(
+            template == present || (old && template + 1 == present),
+            "{template} at {present}"
+        );
+    }
+}
+
+#[test]
+fn jobs_fire_on_time() {
+    let workload = structure(
+        "cron",
+        &[
+            ("period-seconds", "60"),
+            ("jitter-seconds", "uniform(0,2)"),
+            ("firings", "6"),
+        ],
+    );
+    for session in by_session(&workload) {
+        assert_eq!(session.len(), 6);
+        for (firing, request) in session.iter().enumerate() {
+            let late = request.arrival_us - session[0].arrival_us - 60_000_000 * firing as i64;
+            assert!((0..=2_000_000).contains(&late));
+        }
+    }
+}
+
+#[test]
+fn tenants_share_nothing_and_parts_keep_their_weights() {
+    let workload = structure(
+        "mixture",
+        &[
+            ("sessions", "600"),
+            ("tenants", "3"),
+            ("parts", "agent=1,oneshot=3,rag=2,cron=1,fanout=1"),
+        ],
+    );
+    let mut owner = BTreeMap::new();
+    let mut oneshots = 0;
+    for request in workload.requests() {
+        oneshots += usize::from(kind(&workload, request) == "oneshot");
+        for block in workload.path(request) {
+            assert_eq!(
+                *owner.entry(*block).or_insert(request.tenant),
+                request.tenant
+            );
+        }
+    }
+    assert_eq!(owner.into_values().collect::<BTreeSet<_>>().len(), 3);
+    assert!(
+        (oneshots as f64 / 600.0 - 3.0 / 8.0).abs() < 0.06,
+        "{oneshots}"
+    );
+}
+
+/// Everybody of a closed loop has one session at a time.
+#[test]
+fn a_closed_loop_waits_for_its_users() {
+    let workload = agent(
+        &[
+            ("arrivals", "closed"),
+            ("users", "3"),
+            ("sessions", "30"),
+            ("human-seconds", "5"),
+        ],
+        4,
+    );
+    let mut ends: Vec<(i64, i64)> = Vec::new();
+    for session in by_session(&workload) {
+        ends.push((session[0].arrival_us, session[session.len() - 1].arrival_us));
+    }
+    assert_eq!(ends.len(), 30);
+    for (start, _) in &ends {
+        let together = ends
+            .iter()
+            .filter(|(begin, end)| begin <= start && start <= end)
+            .count();
+        assert!(together <= 3, "{together} at once");
+    }
+}
+
+#[test]
+fn wrong_parameters_are_named() {
+    let fault = |name: &str, said: &[(&str, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        let family = find(name).unwrap();
+        let mut values = family.values();
+        let outcome = said
+            .iter()
+            .try_for_each(|(name, value)| values.set(name, value));
+        let outcome =
+            outcome.and_then(|()| family.write(&folder.path().join("x"), &values, &tokens(0)));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        outcome.unwrap_err().to_string()
+    };
+    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+        (
+            "agent",
+            &[("step", "3")],
+            "expected one of sessions, arrivals",
+        ),
+        (
+            "agent",
+            &[("steps", "many")],
+            "steps is `many`; expected a distribution",
+        ),
+        (
+            "agent",
+            &[("retry", "1")],
+            "retry is `1`; expected a number from 0 to 0.9",
+        ),
+        (
+            "agent",
+            &[("context", "none")],
+            "expected one of keep, window, compact",
+        ),
+        (
+            "agent",
+            &[("fast-share", "0.9"), ("slow-share", "0.2")],
+            "slow-share is `0.2`",
+        ),
+        ("mixture", &[("parts", "agent")], "parts is `agent`"),
+        ("mixture", &[("parts", "mixture=1")], "parts is `mixture=1`"),
+        ("mixture", &[("parts", "nobody=1")], "family is `nobody`"),
+        ("mixture", &[("set", "chat.none=1")], "parameter is `none`"),
+        (
+            "mixture",
+            &[("set", "ledger.steps=1")],
+            "set is `ledger.steps=1`",
+        ),
+    ];
+    for (name, said, expected) in cases {
+        let found = fault(name, said);
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+/// A trace made with known parameters gives them back.
+#[test]
+fn a_fit_finds_what_was_put_in() {
+    let made = make(
+        find("agent").unwrap(),
+        &[
+            ("sessions", "300"),
+            ("apps", "3"),
+            ("app-zipf", "1"),
+            ("template-tokens", "1600"),
+            ("projects", "2"),
+            ("project-tokens", "320"),
+            ("goal-tokens", "400"),
+            ("steps", "geometric(9)"),
+            ("output-tokens", "100"),
+            ("fast-share", "0.7"),
+            ("slow-share", "0.2"),
+            ("fast-seconds", "2"),
+            ("slow-seconds", "60"),
+            ("human-seconds", "400"),
+            ("fast-result-tokens", "200"),
+            ("slow-result-tokens", "500"),
+            ("retry", "0.1"),
+            ("rewind", "0"),
+            ("abandon", "0"),
+            ("request-seconds", "0"),
+            ("token-seconds", "0"),
+            ("context-tokens", "100000"),
+        ],
+        &blocks(1, 16),
+    );
+    let plan = trace_gen::fit::fit(&made.path, None, false).unwrap();
+    assert_eq!(plan.part.len(), 1, "sessions share templates");
+    let found = |name: &str| plan.part[0].parameters[name].clone();
+    let number = |name: &str| found(name).parse::<f64>().unwrap();
+    assert_eq!(
+        (found("apps"), found("projects"), found("sessions")),
+        ("3".into(), "2".into(), "300".into())
+    );
+    assert_eq!(
+        (found("template-tokens"), found("project-tokens")),
+        ("1600".into(), "320".into())
+    );
+    assert_eq!(
+        (found("output-tokens"), found("slow-result-tokens")),
+        ("100".into(), "500".into())
+    );
+    assert!((number("session-gap") - 10.0).abs() < 2.0 && (number("app-zipf") - 1.0).abs() < 0.3);
+    assert!((number("fast-share") - 0.7).abs() < 0.05 && (number("slow-share") - 0.2).abs() < 0.05);
+    assert!((number("retry") - 0.1).abs() < 0.03 && number("rewind") < 0.001);
+    let again = make_plan(&plan, &made);
+    let steps = |workload: &Workload| workload.requests().len() as f64 / 300.0;
+    assert!((steps(&again) / steps(&made.load(16)) - 1.0).abs() < 0.15);
+}
+
+fn make_plan(plan: &trace_gen::plan::Plan, beside: &Made) -> Workload {
+    let path = beside.path.with_file_name("again.parquet");
+    plan.write(&path, &blocks(2, 16)).unwrap();
+    load(&path, &LoadOptions::default()).unwrap().workload
 }

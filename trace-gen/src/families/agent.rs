@@ -119,6 +119,11 @@ const PARAMS: &[Param] = &[
         "Tokens of a human's answer",
     ),
     param(
+        "late-humans",
+        "1",
+        "How many times likelier a call goes to a human at the end of a session than at its start",
+    ),
+    param(
         "result-cap",
         "0",
         "Longest result in tokens: tools cut what is longer; 0: uncapped",
@@ -193,6 +198,7 @@ struct Agents {
     steps: Dist,
     output_tokens: Dist,
     tools: [Tool; 3],
+    late_humans: f64,
     result_cap: u32,
     context: Context,
     context_tokens: Dist,
@@ -234,6 +240,7 @@ impl Agents {
                     ["human-seconds", "human-result-tokens"],
                 )?,
             ],
+            late_humans: values.number("late-humans", 0.01..=100.0)?,
             result_cap: if cap == 0 { u32::MAX } else { cap },
             context: match values.word("context", &["keep", "window", "compact"])? {
                 0 => Context::Keep,
@@ -313,7 +320,7 @@ impl Draft<'_> {
                 self.fail();
             }
             let ends = step == steps || unit(&mut self.rng) < self.family.abandon;
-            if ends || !self.step() {
+            if ends || !self.step(f64::from(step) / f64::from(steps)) {
                 self.last();
                 break;
             }
@@ -332,11 +339,11 @@ impl Draft<'_> {
         self.push(output, None, 0, Keep::All, 0);
     }
 
-    /// A step and what its tool says; false where no prompt can follow.
-    fn step(&mut self) -> bool {
+    /// A step and what its tool says, at some part of the session; false where no prompt can follow.
+    fn step(&mut self, part: f64) -> bool {
         let family = self.family;
         let output = family.output_tokens.some(&mut self.rng);
-        let place = self.tool();
+        let place = self.tool(part);
         let tool = &family.tools[place];
         let wait_us = tool.seconds.micros(&mut self.rng);
         let result = tool
@@ -400,13 +407,18 @@ impl Draft<'_> {
         Keep::First(end.saturating_sub(gone).max(self.shared_tokens))
     }
 
-    fn tool(&mut self) -> usize {
-        let mut at = unit(&mut self.rng);
-        let found = self.family.tools.iter().position(|tool| {
-            at -= tool.share;
-            at < 0.0
-        });
-        found.unwrap_or(0)
+    /// The class of a call. Humans become likelier, or less so, in a straight line; on average they keep their share.
+    fn tool(&mut self, part: f64) -> usize {
+        const HUMAN: usize = 2;
+        let late = self.family.late_humans;
+        let slope = 2.0 * (1.0 + (late - 1.0) * part) / (1.0 + late);
+        let [fast, slow, human] = [0, 1, HUMAN].map(|place| self.family.tools[place].share);
+        let at = unit(&mut self.rng);
+        let human = (human * slope).min(1.0);
+        if at < human || fast + slow <= 0.0 {
+            return HUMAN;
+        }
+        usize::from((at - human) / (1.0 - human) >= fast / (fast + slow))
     }
 
     fn push(

@@ -50,8 +50,9 @@ pub const PRESETS: &[Preset] = &[
         family: "rag",
         settings: &[
             ("order", "fixed"),
-            ("corpus", "42"),
+            ("corpus", "44"),
             ("passages", "4"),
+            ("passage-tokens", "uniform(330,380)"),
             ("question-tokens", "lognormal(130,0.5)"),
         ],
     },

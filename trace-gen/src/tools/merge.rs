@@ -1,5 +1,6 @@
 //! Several traces side by side.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -116,7 +117,7 @@ impl Names {
             *template = number(&mut self.templates, *template);
         }
         if let (MergeIds::Separate, Body::Blocks { prompt, output }) = (ids, &mut row.body) {
-            let output = output.iter_mut().flat_map(|output| output.to_mut());
+            let output = output.iter_mut().flat_map(Cow::to_mut);
             for id in prompt.to_mut().iter_mut().chain(output) {
                 *id = number(&mut self.blocks, *id);
             }

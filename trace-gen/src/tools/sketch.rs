@@ -1,5 +1,7 @@
 //! Distributions in little memory.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Bins of a factor of two.
 const FINE: f64 = 16.0;
 
@@ -8,7 +10,7 @@ const FINE: f64 = 16.0;
 pub(crate) struct Sketch {
     zeros: u64,
     /// Bin, counted from the smallest one seen.
-    counts: std::collections::BTreeMap<i32, u64>,
+    counts: BTreeMap<i32, u64>,
     total: u64,
 }
 
@@ -19,15 +21,12 @@ impl Sketch {
 
     pub(crate) fn add_many(&mut self, value: f64, times: u64) {
         self.total += times;
-        match value > 0.0 {
-            true => {
-                *self
-                    .counts
-                    .entry((value.log2() * FINE).floor() as i32)
-                    .or_insert(0) += times
-            }
-            false => self.zeros += times,
-        }
+        let bin = (value.log2() * FINE).floor() as i32;
+        let count = match value > 0.0 {
+            true => self.counts.entry(bin).or_insert(0),
+            false => &mut self.zeros,
+        };
+        *count += times;
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -55,8 +54,7 @@ impl Sketch {
         let share = |seen: u64, of: &Self| seen as f64 / of.total.max(1) as f64;
         let mut seen = [self.zeros, other.zeros];
         let mut widest = (share(seen[0], self) - share(seen[1], other)).abs();
-        let bins: std::collections::BTreeSet<_> =
-            self.counts.keys().chain(other.counts.keys()).collect();
+        let bins: BTreeSet<_> = self.counts.keys().chain(other.counts.keys()).collect();
         for bin in bins {
             seen[0] += self.counts.get(bin).unwrap_or(&0);
             seen[1] += other.counts.get(bin).unwrap_or(&0);

@@ -13,13 +13,13 @@ use trace_gen::plan::Plan;
 use crate::report;
 
 /// The commands: one a family, and `preset`.
-pub fn commands() -> Vec<Command> {
+pub(crate) fn commands() -> Vec<Command> {
     let families = FAMILIES.iter().map(|family| of_family(family));
     families.chain([presets(), plan()]).collect()
 }
 
 /// Runs the command if it is one of these.
-pub fn run(name: &str, matches: &ArgMatches) -> Option<Result<()>> {
+pub(crate) fn run(name: &str, matches: &ArgMatches) -> Option<Result<()>> {
     match name {
         "preset" => Some(run_preset(matches)),
         "plan" => Some(run_plan(matches)),

@@ -1,7 +1,7 @@
-//! Makes request traces: imports other formats, generates workloads, and tells what a trace holds.
+//! Makes request traces: imports other formats, generates workloads, changes traces, and tells what they hold.
 
-mod generate;
 mod export;
+mod generate;
 mod import;
 mod inspect;
 mod tools;
@@ -20,7 +20,11 @@ Examples:
   trace-gen import mooncake conversation_trace.jsonl -o mooncake.parquet
   trace-gen import agentx sessions/ -o sessions.parquet --span 4h --seed 0
   trace-gen agent -o agent.parquet --sessions 1000 --seed 1
-  trace-gen ledger -o ledger.parquet
+  trace-gen mixture -o mixture.parquet --tenants 5
+  trace-gen preset repeat-94 -o agents.parquet
+  trace-gen fit sessions.parquet -o fit.toml; trace-gen plan fit.toml -o like-it.parquet
+  trace-gen compare sessions.parquet like-it.parquet
+  trace-gen sample sessions.parquet -o tenth.parquet --share 0.1
   trace-gen inspect agent.parquet --format json
 
 Exit codes: 0 done, 1 failed (nothing is written then), 2 wrong usage.";
@@ -47,8 +51,8 @@ enum Command {
     },
     /// Tell what a trace holds: requests, sessions, tokens, blocks, reuse, lengths and gaps.
     Inspect(inspect::Args),
-    /// Estimate the parameters of the family `agent` from a trace; `trace-gen plan` generates from them.
-    Fit(tools::Fit),
+    #[command(flatten)]
+    Tool(tools::Tool),
 }
 
 #[derive(Args)]
@@ -90,7 +94,7 @@ fn run() -> Result<()> {
             Ok(())
         }
         Command::Inspect(args) => inspect::run(&args),
-        Command::Fit(args) => tools::fit(&args),
+        Command::Tool(tool) => tools::run(tool),
     }
 }
 
