@@ -3,6 +3,19 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+/// What a shell reports of a process that an interrupt ended.
+const INTERRUPTED: i32 = 130;
+
+/// From now on an interrupt (Ctrl-C) removes half-written files before it ends the process.
+pub fn clean_up_on_interrupt() {
+    let clean_up = || {
+        trace::remove_unfinished();
+        std::process::exit(INTERRUPTED);
+    };
+    // Where no handler can be set, an interrupt ends the process as it always did.
+    let _ = ctrlc::set_handler(clean_up);
+}
+
 /// 0 for success; 1 for an error, which is printed with its causes. Bad usage leaves through clap with 2.
 ///
 /// A reader of standard output that went away (`| head`) is no error.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use replay::TraceRecord;
 use roofline::{CostModel, Gpu, Model, cost_model};
 use trace::{LoadOptions, Loaded, Workload};
@@ -59,6 +59,12 @@ impl Input {
         let model = Model::named(&self.model)?;
         let gpu = Gpu::named(&self.gpu)?;
         let cost = cost_model(&self.cost, &model, &gpu)?;
+        if model.kv_bytes_per_token() == 0 {
+            bail!(
+                "{} keeps no KV per token, so a prefix cache has nothing to hold",
+                model.name
+            );
+        }
         Ok(Pricing { model, gpu, cost })
     }
 

@@ -236,6 +236,46 @@ fn policies_differ_on_the_example_at_the_default_capacity() {
 }
 
 #[test]
+fn the_oracle_is_at_least_every_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<_> = policies::EVICTION.iter().map(|entry| entry.name).collect();
+    let names = names.join(",");
+    let args = [
+        "--trace",
+        &example(),
+        "--policy",
+        &names,
+        "--capacity",
+        "2%,62.5GB",
+        "--oracle",
+        "--format",
+        "json",
+    ];
+    let report = json(&replay(folder.path(), &args));
+    for run in report["runs"].as_array().unwrap() {
+        let seconds = |field: &str| run[field].as_f64().unwrap();
+        assert_eq!(run["policy_faults"], 0, "{run}");
+        assert!(
+            seconds("prefill_seconds_recovered") <= seconds("oracle_seconds_upper"),
+            "{run}"
+        );
+        assert!(
+            run["hit_tokens"].as_u64() <= run["oracle_hit_tokens_upper"].as_u64(),
+            "{run}"
+        );
+        assert!(
+            seconds("oracle_seconds_lower") <= seconds("oracle_seconds_upper"),
+            "{run}"
+        );
+        let capture = seconds("prefill_seconds_recovered") / seconds("oracle_seconds_upper");
+        assert!((seconds("capture") - capture).abs() < 1e-12, "{run}");
+        if run["policy"] == "lru" {
+            assert_eq!(seconds("gap_closed"), 0.0, "{run}");
+        }
+    }
+}
+
+#[test]
 fn a_capacity_of_nothing_or_less_than_a_block_hits_nothing() {
     let folder = ledger();
     let args = [

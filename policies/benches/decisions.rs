@@ -61,7 +61,7 @@ impl Traffic {
                 session_id: session,
                 step: (at % 2) as u32,
                 kind: (session % 3) as u16,
-                tool: (session % 3 == 0).then_some(0),
+                tool: session.is_multiple_of(3).then_some(0),
                 prompt_tokens: PATH_BLOCKS as u32 * 16 + 1,
                 output_tokens: 100,
                 path_start: (session * PATH_BLOCKS) as usize,

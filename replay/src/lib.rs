@@ -5,12 +5,14 @@
 //! of threads.
 
 mod baseline;
+mod judge;
 mod metrics;
 mod record;
 mod run;
 mod sweep;
 
 pub use baseline::{Baseline, Warmup};
-pub use record::{Ceiling, Report, RunRecord, SCHEMA, Timings, TraceRecord, Ttft};
+pub use judge::judge;
+pub use record::{AgainstOracle, Ceiling, Report, RunRecord, SCHEMA, Timings, TraceRecord, Ttft};
 pub use run::{Plan, Scene};
 pub use sweep::{Finished, sweep};

@@ -79,6 +79,21 @@ pub struct Timings {
     pub touches_per_second: f64,
 }
 
+/// A run against what the oracle certifies that no policy can pass.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgainstOracle {
+    /// Recovered seconds over the oracle's upper bound; null where that is 0.
+    pub capture: Option<f64>,
+    /// (policy - LRU) / (oracle - LRU), in recovered seconds; null where the oracle does not beat LRU.
+    pub gap_closed: Option<f64>,
+    /// No policy recovers more seconds.
+    pub oracle_seconds_upper: f64,
+    /// A schedule that knows the future recovers these.
+    pub oracle_seconds_lower: f64,
+    /// No policy hits more tokens.
+    pub oracle_hit_tokens_upper: u64,
+}
+
 /// One trace through one cache under one policy pair. Sums are over the requests after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunRecord {
@@ -128,12 +143,9 @@ pub struct RunRecord {
     pub flops_recovered: f64,
     /// What an unlimited cache would have reached.
     pub ceiling: Ceiling,
-    /// Recovered seconds over those of the oracle (its certified upper bound). Only with an oracle.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capture: Option<f64>,
-    /// (policy - LRU) / (oracle - LRU), null where the oracle does not beat LRU. Only with an oracle.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gap_closed: Option<Option<f64>>,
+    /// The run against the oracle. Only with an oracle.
+    #[serde(flatten)]
+    pub against_oracle: Option<AgainstOracle>,
     /// Time to first token.
     pub ttft_seconds: Ttft,
     /// Blocks that came in.

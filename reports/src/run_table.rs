@@ -54,7 +54,7 @@ fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
 }
 
 fn table(runs: &[&RunRecord]) -> String {
-    let oracle = runs.iter().any(|run| run.capture.is_some());
+    let oracle = runs.iter().any(|run| run.against_oracle.is_some());
     let mut header = vec![
         "policy",
         "admission",
@@ -82,8 +82,8 @@ fn table(runs: &[&RunRecord]) -> String {
                 .p99
                 .map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3}")),
         ];
-        if oracle {
-            row.extend([percent(run.capture), percent(run.gap_closed.flatten())]);
+        if let Some(against) = &run.against_oracle {
+            row.extend([percent(against.capture), percent(against.gap_closed)]);
         }
         rows.push(row);
     }

@@ -13,28 +13,15 @@ use tempfile::TempDir;
 use trace::{Body, Content, Hints, LoadOptions, Request, TraceReader, Workload, load};
 use trace_gen::families::{FAMILIES, Family, PRESETS, Setup, find};
 
+type Settings = &'static [(&'static str, &'static str)];
+
 /// Settings that make a family small: every length about a hundredth of its own.
-fn small(name: &str) -> &'static [(&'static str, &'static str)] {
-    match name {
-        "agent" | "chat" => &[
-            ("sessions", "12"),
-            ("template-tokens", "uniform(10,40)"),
-            ("project-tokens", "uniform(0,20)"),
-            ("goal-tokens", "uniform(1,30)"),
-            ("steps", "geometric(12)"),
-            ("output-tokens", "uniform(1,12)"),
-            ("fast-result-tokens", "exp(15)"),
-            ("slow-result-tokens", "exp(15)"),
-            ("human-result-tokens", "exp(9)"),
-            ("context-tokens", "uniform(120,200)"),
-            ("window-tokens", "uniform(60,110)"),
-            ("summary-tokens", "exp(20)"),
-            ("retry", "0.1"),
-            ("rewind", "0.1"),
-            ("rewind-tokens", "exp(20)"),
-            ("abandon", "0.02"),
-        ],
-        "fanout" => &[
+const SMALL: &[(&str, Settings)] = &[
+    ("agent", AGENTS),
+    ("chat", AGENTS),
+    (
+        "fanout",
+        &[
             ("sessions", "10"),
             ("template-tokens", "30"),
             ("goal-tokens", "10"),
@@ -42,7 +29,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("branch-tokens", "4"),
             ("result-tokens", "exp(6)"),
         ],
-        "mapreduce" => &[
+    ),
+    (
+        "mapreduce",
+        &[
             ("sessions", "8"),
             ("template-tokens", "20"),
             ("shared-tokens", "50"),
@@ -51,7 +41,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("map-output-tokens", "uniform(1,9)"),
             ("output-tokens", "5"),
         ],
-        "multi-agent" => &[
+    ),
+    (
+        "multi-agent",
+        &[
             ("sessions", "8"),
             ("template-tokens", "30"),
             ("project-tokens", "7"),
@@ -61,7 +54,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("result-tokens", "5"),
             ("report-tokens", "6"),
         ],
-        "rag" => &[
+    ),
+    (
+        "rag",
+        &[
             ("sessions", "150"),
             ("template-tokens", "13"),
             ("corpus", "15"),
@@ -70,13 +66,19 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("question-tokens", "3"),
             ("output-tokens", "3"),
         ],
-        "oneshot" => &[
+    ),
+    (
+        "oneshot",
+        &[
             ("sessions", "100"),
             ("template-tokens", "9"),
             ("prompt-tokens", "exp(30)"),
             ("output-tokens", "4"),
         ],
-        "cron" => &[
+    ),
+    (
+        "cron",
+        &[
             ("sessions", "10"),
             ("template-tokens", "9"),
             ("job-tokens", "30"),
@@ -84,7 +86,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("output-tokens", "uniform(0,3)"),
             ("firings", "uniform(1,9)"),
         ],
-        "scan" => &[
+    ),
+    (
+        "scan",
+        &[
             ("sessions", "4"),
             ("template-tokens", "9"),
             ("chunks", "12"),
@@ -92,7 +97,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("passes", "uniform(1,3)"),
             ("output-tokens", "uniform(1,3)"),
         ],
-        "version-roll" => &[
+    ),
+    (
+        "version-roll",
+        &[
             ("sessions", "120"),
             ("template-tokens", "40"),
             ("roll-seconds", "40"),
@@ -100,7 +108,10 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
             ("prompt-tokens", "5"),
             ("output-tokens", "3"),
         ],
-        "mixture" => &[
+    ),
+    (
+        "mixture",
+        &[
             ("sessions", "60"),
             ("parts", "agent=1,oneshot=3,rag=2,cron=1,fanout=1"),
             (
@@ -112,8 +123,34 @@ fn small(name: &str) -> &'static [(&'static str, &'static str)] {
                      agent.slow-result-tokens=9;agent.human-result-tokens=9;agent.summary-tokens=9",
             ),
         ],
-        other => panic!("say how the family {other} is made small"),
-    }
+    ),
+];
+
+/// The two families of growing contexts.
+const AGENTS: Settings = &[
+    ("sessions", "12"),
+    ("template-tokens", "uniform(10,40)"),
+    ("project-tokens", "uniform(0,20)"),
+    ("goal-tokens", "uniform(1,30)"),
+    ("steps", "geometric(12)"),
+    ("output-tokens", "uniform(1,12)"),
+    ("fast-result-tokens", "exp(15)"),
+    ("slow-result-tokens", "exp(15)"),
+    ("human-result-tokens", "exp(9)"),
+    ("context-tokens", "uniform(120,200)"),
+    ("window-tokens", "uniform(60,110)"),
+    ("summary-tokens", "exp(20)"),
+    ("retry", "0.1"),
+    ("rewind", "0.1"),
+    ("rewind-tokens", "exp(20)"),
+    ("abandon", "0.02"),
+];
+
+fn small(name: &str) -> Settings {
+    let found = SMALL.iter().find(|(family, _)| *family == name);
+    found
+        .unwrap_or_else(|| panic!("say how the family {name} is made small"))
+        .1
 }
 
 /// A trace in a folder of its own.
@@ -175,7 +212,7 @@ fn blocks(seed: u32, block_tokens: u32) -> Setup {
     }
 }
 
-fn each(mut check: impl FnMut(&'static Family, &'static [(&'static str, &'static str)])) {
+fn each(mut check: impl FnMut(&'static Family, Settings)) {
     for family in FAMILIES {
         check(family, small(family.name));
     }
@@ -767,7 +804,7 @@ fn wrong_parameters_are_named() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         outcome.unwrap_err().to_string()
     };
-    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+    let cases: &[(&str, Settings, &str)] = &[
         (
             "agent",
             &[("step", "3")],

@@ -1,10 +1,45 @@
 //! Output files that appear whole or not at all.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{Builder, NamedTempFile};
+
+/// The temporary files of this process, for [`remove_unfinished`].
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A path that stands in `UNFINISHED` as long as this lives.
+#[derive(Debug)]
+struct Listed(PathBuf);
+
+impl Listed {
+    fn new(path: &Path) -> Self {
+        unfinished().insert(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        unfinished().remove(&self.0);
+    }
+}
+
+/// Removes the temporary files of all [`AtomicFile`]s that are neither committed nor dropped: for a process that is
+/// interrupted and will not drop them.
+pub fn remove_unfinished() {
+    for path in unfinished().iter() {
+        // The process is about to end: there is nobody left to tell.
+        let _ = std::fs::remove_file(path);
+    }
+}
 
 /// A file written beside its target under a temporary name, renamed by [`AtomicFile::commit`], deleted if dropped
 /// before.
@@ -12,6 +47,8 @@ use tempfile::{Builder, NamedTempFile};
 pub struct AtomicFile {
     target: PathBuf,
     file: NamedTempFile,
+    /// Dropped after the file.
+    _listed: Listed,
 }
 
 impl AtomicFile {
@@ -36,7 +73,12 @@ impl AtomicFile {
         prefix.push(name);
         prefix.push(".");
         let file = temporary(&prefix, folder)?;
-        Ok(Self { target, file })
+        let _listed = Listed::new(file.path());
+        Ok(Self {
+            target,
+            file,
+            _listed,
+        })
     }
 
     /// Gives the file its final name.
@@ -78,4 +120,25 @@ fn temporary(prefix: &std::ffi::OsStr, folder: &Path) -> io::Result<NamedTempFil
         .prefix(prefix)
         .suffix(".tmp")
         .tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_leaves_nothing_and_keeps_what_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = AtomicFile::create(&folder.path().join("done")).unwrap();
+        done.commit().unwrap();
+        let mut file = AtomicFile::create(&folder.path().join("half")).unwrap();
+        file.write_all(b"half of it").unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        remove_unfinished();
+        let names: Vec<_> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["done"]);
+    }
 }

@@ -18,7 +18,7 @@ mod token_paths;
 mod workload;
 mod writer;
 
-pub use atomic::AtomicFile;
+pub use atomic::{AtomicFile, remove_unfinished};
 pub use error::TraceError;
 pub use foreign::json_rows;
 pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};

@@ -10,7 +10,7 @@ use oracle::{
 };
 use serde_json::Value;
 use trace::{LoadOptions, Provenance, Request, Workload, WorkloadBuilder};
-use trace_gen::agentx;
+use trace_gen::import::{FORMATS, Job, Values};
 
 use crate::golden_files::cost;
 use crate::support::{serve, total};
@@ -28,25 +28,36 @@ fn shared(file: &str) -> Option<PathBuf> {
     None
 }
 
+/// A data set as its importer reads it by default.
+fn imported(format: &str, path: &str) -> Option<Workload> {
+    let input = shared(path)?;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.parquet");
+    let format = FORMATS.iter().find(|known| known.name == format).unwrap();
+    let mut job = Job {
+        format,
+        input: &input,
+        out: &file,
+        strict: false,
+        values: Values::new(format, []).unwrap(),
+        progress: &mut |_, _| (),
+    };
+    job.run().unwrap();
+    Some(
+        trace::load(&file, &LoadOptions::default())
+            .unwrap()
+            .workload,
+    )
+}
+
 /// The Mooncake conversation trace with full blocks only.
 fn mooncake() -> Option<Workload> {
-    let input = shared("mooncake/conversation_trace.jsonl")?;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("mooncake.parquet");
-    trace_gen::mooncake::import(&input, &file, BLOCK_TOKENS).unwrap();
-    let loaded = trace::load(&file, &LoadOptions::default()).unwrap();
-    Some(loaded.workload)
+    imported("mooncake", "mooncake/conversation_trace.jsonl")
 }
 
 /// The Claude Code sessions, their starts spread over four hours.
 fn claude() -> Option<Workload> {
-    let input = shared("claude-code-sessions")?;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("claude.parquet");
-    let options = agentx::Options::default();
-    agentx::import(&input, &file, &options, &mut |_, _| {}).unwrap();
-    let loaded = trace::load(&file, &LoadOptions::default()).unwrap();
-    Some(loaded.workload)
+    imported("agentx", "claude-code-sessions")
 }
 
 fn belady_blocks(workload: &Workload, capacity: u64) -> u64 {

@@ -64,7 +64,8 @@ struct Line {
     timestamp: Option<String>,
     #[serde(default)]
     is_sidechain: bool,
-    message: Option<Message>,
+    /// Of an answer a [`Message`]; of other lines anything.
+    message: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -202,10 +203,8 @@ impl Reader {
         before: Option<usize>,
         asked_us: i64,
     ) -> Result<Option<usize>, String> {
-        let message = line
-            .message
-            .as_ref()
-            .ok_or("no `message` in an assistant's line")?;
+        let message = line.message.as_ref().ok_or("an answer without `message`")?;
+        let message = Message::deserialize(message).map_err(|fault| fault.to_string())?;
         if message.model.as_deref() == Some("<synthetic>") {
             self.synthetic += 1;
             return Ok(None);

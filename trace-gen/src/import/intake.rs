@@ -6,7 +6,7 @@ use std::fmt;
 use trace::{
     Body, BuildError, Content, Meta, Provenance, Request, Row, TraceWriter, WorkloadBuilder,
 };
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Job;
 use super::clock::SEED;
@@ -250,7 +250,7 @@ impl Intake {
         self.count(
             Deed::Kept,
             repeated_rows,
-            "rows repeat an earlier one in arrival, session, lengths and content",
+            "rows repeat an earlier one in arrival, lengths and full blocks or tokens",
         );
         self.count(
             Deed::Kept,
@@ -307,14 +307,17 @@ fn link(rows: &mut [SourceRow]) {
 }
 
 /// Rows that say again what an earlier one said, and prompts (of the others) that an earlier one of their session had.
+/// Prompts of which nothing but the length is known are left out.
 fn repeats(rows: &[SourceRow]) -> (u64, u64) {
     let (mut seen_rows, mut seen_prompts) = (HashSet::new(), HashSet::new());
     let (mut repeated_rows, mut repeated_prompts) = (0, 0);
     for SourceRow { row, .. } in rows {
-        let prompt = (row.session_id, row.prompt_tokens, prompt_hash(&row.body));
-        let whole = (prompt, row.arrival_us, row.output_tokens);
-        let new_prompt = row.prompt_tokens == 0 || seen_prompts.insert(prompt);
-        if !seen_rows.insert(whole) {
+        let Some(hash) = prompt_hash(&row.body) else {
+            continue;
+        };
+        let prompt = (row.prompt_tokens, hash);
+        let new_prompt = seen_prompts.insert((row.session_id, prompt));
+        if !seen_rows.insert((prompt, row.arrival_us, row.output_tokens)) {
             repeated_rows += 1;
         } else if !new_prompt {
             repeated_prompts += 1;
@@ -323,19 +326,20 @@ fn repeats(rows: &[SourceRow]) -> (u64, u64) {
     (repeated_rows, repeated_prompts)
 }
 
-fn prompt_hash(body: &Body<'_>) -> u64 {
+/// What tells a prompt from others; `None` of one without tokens or blocks.
+fn prompt_hash(body: &Body<'_>) -> Option<u64> {
     let mut hasher = Xxh3Default::new();
     match body {
-        Body::Tokens { prompt, .. } => prompt
-            .iter()
-            .for_each(|id| hasher.update(&id.to_le_bytes())),
+        Body::Tokens { prompt, .. } => {
+            prompt.first()?;
+            for id in prompt.iter() {
+                hasher.update(&id.to_le_bytes());
+            }
+        }
         // An id stands for all before it.
-        Body::Blocks { prompt, .. } => match prompt.last() {
-            None => return 0,
-            Some(id) => return xxh3_64(&id.to_le_bytes()),
-        },
+        Body::Blocks { prompt, .. } => hasher.update(&prompt.last()?.to_le_bytes()),
     }
-    hasher.digest()
+    Some(hasher.digest())
 }
 
 /// Checks the block ids.

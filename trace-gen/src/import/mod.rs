@@ -3,9 +3,9 @@
 //! To add one, write its file (module docs: what the format is, what it does not say and what is taken instead; the
 //! reading; `FORMAT`) and one line in [`FORMATS`]. The command's names, options and help iterate the registry.
 //!
-//! What all of them do is in [`intake`](self): rows are sorted by arrival (stable), numbered in that order and checked;
-//! a row that cannot be used is named by file and line, and then nothing is written; what was kept, changed and dropped
-//! is told, and refused where the caller is strict.
+//! All of them sort rows by arrival (stable), number them in that order and check them. A row that cannot be used is
+//! named by file and line, and then nothing is written. What was kept, changed and dropped is told, and refused where the
+//! caller is strict.
 
 mod agentx;
 mod aiperf;

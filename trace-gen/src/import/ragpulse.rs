@@ -14,6 +14,7 @@ use trace::{Body, Content, Row};
 use super::clock::Unit;
 use super::intake::{Deed, Imported, Intake, Links, Order, invented_length};
 use super::source::{files, lines, unpacked_name};
+use super::tokens::Numbers;
 use super::{Format, Job};
 use crate::error::{GenError, Place};
 use crate::text::nth_token;
@@ -62,8 +63,7 @@ struct Segment {
 struct Reader {
     intake: Intake,
     tables: [HashMap<u64, Segment>; 5],
-    /// Token numbers handed out.
-    used: u32,
+    numbers: Numbers,
     template_tokens: u64,
 }
 
@@ -162,7 +162,7 @@ impl Reader {
         let id = row.iter().find(|(name, _)| name.ends_with("_id"));
         let (_, id) = id.ok_or("no `..._id`")?;
         let len_tokens = invented_length("token_length", *length)?;
-        let first = self.number(len_tokens)?;
+        let first = self.numbers.take(len_tokens)?;
         let segment = Segment { first, len_tokens };
         match self.tables[index].insert(*id, segment) {
             Some(before) if before.len_tokens != len_tokens => Err(format!(
@@ -171,16 +171,6 @@ impl Reader {
             )),
             _ => Ok(()),
         }
-    }
-
-    /// The first of so many token numbers that nobody else gets.
-    fn number(&mut self, tokens: u32) -> Result<u32, String> {
-        let first = self.used;
-        self.used = self
-            .used
-            .checked_add(tokens)
-            .ok_or("more than 2^32 distinct tokens")?;
-        Ok(first)
     }
 
     /// The segments of a request, in the order of its prompt.
@@ -224,8 +214,7 @@ impl Reader {
         for Segment { first, len_tokens } in segments {
             prompt.extend((first..first + len_tokens).map(nth_token));
         }
-        let first = self.number(template)?;
-        prompt.extend((first..first + template).map(nth_token));
+        prompt.extend(self.numbers.fresh(template)?);
         self.template_tokens += u64::from(template);
         Ok(Row {
             arrival_us,

@@ -1,12 +1,12 @@
 //! SWE-agent trajectories (`.traj`): a JSON object with `history`, the messages of the run, and `trajectory`, its steps.
 //!
-//! Where every step has the `messages` as the model saw them (old observations elided), those are taken, up to the
-//! step's answer; else the prompt of an answer is all of the history before it that belongs to the same agent.
+//! Where every step recorded what the model saw (old observations elided), that is taken: `query`, or `messages` up to the
+//! step's answer. Else the prompt of an answer is all of the history before it that belongs to the same agent.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use trace::Content;
 
 use super::chat::{AT_ONCE, STEP_GAP, Transcript, Turn, push_sessions};
@@ -21,8 +21,8 @@ pub(super) static FORMAT: Format = Format {
     about: "SWE-agent trajectories (.traj), one run a file.",
     details: "\
 A folder of .traj files (each may be packed as .zst) or one such file. One request an answer of the assistant, answers
-within demonstrations excepted. Its prompt is what the step recorded as sent (messages), else the history before it, one
-compact JSON message a line; what a history processor elided is then in it although the model did not see it. Times are
+within demonstrations excepted. Its prompt is what the step recorded as sent (query, or messages), else the history before
+it, one compact JSON message a line; what a history processor elided is then in it although the model did not see it. Times are
 not recorded: sessions run so many at a time, in step. Gives a trace of tokens.",
     options: &[&TOKENIZER, &NO_OUTPUTS, &AT_ONCE, &STEP_GAP],
     read,
@@ -38,6 +38,8 @@ struct Run {
 #[derive(Deserialize)]
 struct Step {
     messages: Option<Vec<Value>>,
+    query: Option<Vec<Value>>,
+    response: Option<String>,
 }
 
 fn read(job: &mut Job<'_>) -> Result<Imported, GenError> {
@@ -76,20 +78,27 @@ fn read(job: &mut Job<'_>) -> Result<Imported, GenError> {
     intake.finish(job, Content::Tokens, Order::Session, Links::Given)
 }
 
-/// The requests as sent, where every step has its messages and an answer in them.
+/// The requests as sent, where every step recorded them.
 fn sent(texts: &Texts, place: &Place, steps: &[Step]) -> Option<Vec<Turn>> {
     let turn = |(index, step): (usize, &Step)| {
-        let messages = step.messages.as_ref()?;
-        let answer = messages.iter().rposition(is_answer)?;
+        let (prompt, answer) = exchange(step)?;
         let mut transcript = Transcript::new(texts);
-        messages[..answer]
-            .iter()
-            .for_each(|message| transcript.add(message));
+        prompt.iter().for_each(|message| transcript.add(message));
         let place = place.within(&format!("trajectory[{index}]"));
-        Some(transcript.answer(place, &messages[answer]))
+        Some(transcript.answer(place, &answer))
     };
     let turns: Option<Vec<_>> = steps.iter().enumerate().map(turn).collect();
     turns.filter(|turns| !turns.is_empty())
+}
+
+/// What a step sent, and the answer.
+fn exchange(step: &Step) -> Option<(&[Value], Value)> {
+    if let (Some(query), Some(response)) = (&step.query, &step.response) {
+        return Some((query, json!({"role": "assistant", "content": response})));
+    }
+    let messages = step.messages.as_ref()?;
+    let answer = messages.iter().rposition(is_answer)?;
+    Some((&messages[..answer], messages[answer].clone()))
 }
 
 /// The requests of each agent of a run, from its history.

@@ -6,6 +6,7 @@ use tiktoken_rs::CoreBPE;
 use trace::{Body, Row};
 
 use super::options::{Kind, Opt, Values};
+use crate::text::nth_token;
 
 /// How text becomes tokens.
 pub(crate) static TOKENIZER: Opt = Opt {
@@ -77,5 +78,31 @@ impl Texts {
             output: self.outputs.then_some(Cow::Owned(output)),
         };
         Ok(())
+    }
+}
+
+/// Hands out synthetic tokens by number, every number once: no two texts made of them share a token by accident.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    used: u32,
+}
+
+impl Numbers {
+    /// So many numbers that nobody else gets: the first of them.
+    pub(crate) fn take(&mut self, tokens: u32) -> Result<u32, String> {
+        let first = self.used;
+        self.used = first
+            .checked_add(tokens)
+            .ok_or("more than 2^32 distinct tokens")?;
+        Ok(first)
+    }
+
+    /// So many tokens that nobody else gets.
+    pub(crate) fn fresh(
+        &mut self,
+        tokens: u32,
+    ) -> Result<impl Iterator<Item = u32> + use<>, String> {
+        let first = self.take(tokens)?;
+        Ok((first..first + tokens).map(nth_token))
     }
 }

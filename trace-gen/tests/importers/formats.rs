@@ -78,6 +78,31 @@ fn aiperf_sessions_wait_for_the_answer_and_their_delay() {
 }
 
 #[test]
+fn aiperf_rows_that_hold_what_is_new_build_up_their_sessions() {
+    let text = r#"{"session_id": "a", "timestamp": 0, "input_length": 6, "output_length": 3, "hash_ids": [1, 2]}
+{"session_id": "a", "input_length": 5, "output_length": 1, "hash_ids": [3, 4]}
+{"session_id": "b", "timestamp": 1, "input_length": 4, "output_length": 1, "hash_ids": [1]}
+{"session_id": "b", "input_length": 6, "output_length": 1, "hash_ids": [3, 2]}
+"#;
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", text);
+    let out = folder.path("out.parquet");
+    let said = import("aiperf", &input, &out, &[("block-tokens", "4")]);
+    assert!(said.contains("rows hold what is new"), "{said}");
+    let tokens = workload(&out, Some(1));
+    assert_eq!(arrivals_ms(&tokens), [0, 1, 21, 60]);
+    let lengths = column(&tokens, |request| request.prompt_tokens);
+    // Those of `a` are 6, and then 6 + 3 + 5; those of `b` 4, and then 4 + 1 + 6.
+    assert_eq!(lengths, [6, 4, 11, 14]);
+    // `b` shares the block 1; the answers keep the sessions apart from there on. The last token of an answer is not
+    // cached.
+    assert_eq!(column(&tokens, |request| request.seen_blocks), [0, 4, 4, 8]);
+    let whole = [("block-tokens", "4"), ("context", "whole")];
+    let said = import("aiperf", &input, &out, &whole);
+    assert!(!said.contains("rows hold what is new"), "{said}");
+}
+
+#[test]
 fn chat_requests_become_tokens() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", CHAT);
@@ -278,4 +303,42 @@ fn strict_refuses_what_would_be_changed_or_dropped() {
         assert!(fault.to_string().contains(expected), "{fault}");
         assert!(!out.exists());
     }
+}
+
+#[test]
+fn repeated_rows_and_prompts_are_kept_and_told() {
+    let chat = |time: u32, session: &str| {
+        format!(
+            "{{\"timestamp\": {time}, \"input\": \"ab\", \"output\": \"c\", \"session_id\": \"{session}\"}}\n"
+        )
+    };
+    let text = [chat(1, "s"), chat(2, "s"), chat(2, "t"), chat(3, "s")].concat();
+    let (said, _) = imported("lmcache-agent", "in.jsonl", &text, &[]);
+    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    assert!(
+        said.contains("kept     1 rows repeat an earlier one"),
+        "{said}"
+    );
+    assert!(
+        said.contains("kept     2 prompts repeat an earlier prompt"),
+        "{said}"
+    );
+}
+
+#[test]
+fn swe_agent_prompts_are_what_was_sent_where_that_is_recorded() {
+    let history = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "demo", "is_demo": true},
+        {"role": "user", "content": "b"}, {"role": "assistant", "content": "c"}]"#;
+    let prompt_tokens = |trajectory: &str| {
+        let text = format!("{{\"trajectory\": {trajectory}, \"history\": {history}}}");
+        let (_, workload) = imported("swe-agent", "in.traj", &text, &[]);
+        column(&workload, |request| request.prompt_tokens)
+    };
+    let line = r#"{"role":"user","content":"a"}"#.len() as u32 + 1;
+    let demo = r#"{"role":"assistant","content":"demo","is_demo":true}"#.len() as u32 + 1;
+    assert_eq!(prompt_tokens("[]"), [2 * line + demo]);
+    let messages = r#"[{"messages": [{"role": "user", "content": "a"}, {"role": "assistant"}, {"role": "tool"}]}]"#;
+    assert_eq!(prompt_tokens(messages), [line]);
+    let query = r#"[{"query": [{"role": "user", "content": "a"}], "response": "c"}]"#;
+    assert_eq!(prompt_tokens(query), [line]);
 }

@@ -12,6 +12,7 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
+    cli::exit::clean_up_on_interrupt();
     let Args { command, brackets } = Args::parse();
     cli::exit::exit_code(match command {
         Some(Command::Curve(args)) => curve::curve(&args),

@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   replay --policy lru --trace agent.parquet
   replay --policy lru,fifo --capacity 20GB,62.5GB,10% --trace agent.parquet
+  replay --policy lru,cost-aware --capacity 5% --oracle --trace agent.parquet
   replay --trace a.parquet --trace b.parquet --format json --out runs.json
   replay --trace agent.parquet --warmup 50% --per-request requests.parquet
   replay policies            what there is
@@ -71,6 +72,10 @@ pub(crate) struct Replay {
     /// Leading requests that make state but no figures: a count, or a fraction as 0.5 or 50%.
     #[arg(long, value_name = "REQUESTS", value_parser = parse_warmup, default_value = "0")]
     pub(crate) warmup: Warmup,
+
+    /// Hold every run against the oracle: capture and gap closed, by its certified upper bound.
+    #[arg(long)]
+    pub(crate) oracle: bool,
 
     /// Read the clock. Without this, the same input gives the same bytes.
     #[arg(long)]

@@ -11,6 +11,7 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
+    cli::exit::clean_up_on_interrupt();
     let Args { command, replay } = Args::parse();
     cli::exit::exit_code(match command {
         Some(Command::Policies { name }) => policies_command::print(name.as_deref()),

@@ -6,7 +6,7 @@ use cli::lists::split_list;
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
 use policies::{AdmissionSpec, EvictionSpec};
-use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, sweep};
+use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
 use trace::{Loaded, ResultWriter};
 
 use crate::args::Replay;
@@ -111,11 +111,29 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
         .map(|(scene, plans)| scene.workload.requests().len() * plans.len())
         .sum();
     let bar = progress_bar(requests as u64, "replaying requests");
-    let finished = sweep(&scenes, args.per_request.is_some(), &|served| {
+    let mut finished = sweep(&scenes, args.per_request.is_some(), &|served| {
         bar.inc(served);
     });
     bar.finish_and_clear();
+    if args.oracle {
+        hold_against_oracle(&scenes, &mut finished, args.capacities.len());
+    }
     finished
+}
+
+fn hold_against_oracle(
+    scenes: &[(Scene<'_>, Vec<Plan>)],
+    finished: &mut [Finished],
+    capacities: usize,
+) {
+    let bar = progress_bar((scenes.len() * capacities) as u64, "asking the oracle");
+    let mut rest = finished;
+    for (scene, plans) in scenes {
+        let (runs, others) = rest.split_at_mut(plans.len());
+        judge(scene, runs, &oracle::Options::default(), &|| bar.inc(1));
+        rest = others;
+    }
+    bar.finish_and_clear();
 }
 
 /// Every combination of capacity, policy and admission, capacities outermost.

@@ -197,6 +197,7 @@ enum By {
 }
 
 fn main() -> ExitCode {
+    cli::exit::clean_up_on_interrupt();
     cli::exit::exit_code(run(Cli::parse()))
 }
 

@@ -63,6 +63,7 @@ struct Out {
 }
 
 fn main() -> ExitCode {
+    cli::exit::clean_up_on_interrupt();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

@@ -1,0 +1,45 @@
+//! Runs against the oracle.
+
+use std::collections::BTreeMap;
+
+use oracle::{Bracket, Options, Oracle};
+use rayon::prelude::*;
+
+use crate::record::{AgainstOracle, RunRecord};
+use crate::run::Scene;
+use crate::sweep::Finished;
+
+/// Adds to each run of a scene how near it comes to the oracle, which is asked once for every capacity among them.
+///
+/// The bound holds for every policy and every unit of eviction. `progress` hears of every capacity that is done.
+pub fn judge(
+    scene: &Scene<'_>,
+    runs: &mut [Finished],
+    options: &Options,
+    progress: &(dyn Fn() + Sync),
+) {
+    let warmup = u32::try_from(scene.baseline.warmup_requests).expect("fewer than 2^32 requests");
+    let oracle = Oracle::new(scene.workload, scene.cost, warmup);
+    let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_blocks).collect();
+    capacities.sort_unstable();
+    capacities.dedup();
+    let bracket = |capacity_blocks: u64| {
+        let bracket = oracle.bracket(capacity_blocks, options);
+        progress();
+        (capacity_blocks, bracket)
+    };
+    let brackets: BTreeMap<_, _> = capacities.into_par_iter().map(bracket).collect();
+    for Finished { record, .. } in runs {
+        record.against_oracle = Some(against(record, &brackets[&record.capacity_blocks]));
+    }
+}
+
+fn against(run: &RunRecord, bracket: &Bracket) -> AgainstOracle {
+    AgainstOracle {
+        capture: bracket.capture(run.prefill_seconds_recovered),
+        gap_closed: bracket.gap_closed(run.prefill_seconds_recovered),
+        oracle_seconds_upper: bracket.seconds.upper,
+        oracle_seconds_lower: bracket.seconds.lower,
+        oracle_hit_tokens_upper: bracket.tokens.upper,
+    }
+}
