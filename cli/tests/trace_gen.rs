@@ -340,7 +340,17 @@ fn generated_agents_follow_the_seed_in_blocks_and_in_tokens() {
     let folder = Folder::new();
     let agent = |name: &str, more: &[&str]| {
         let out = folder.path(name);
-        run(&[&["agent", "-o", &out, "--sessions", "12"], more].concat());
+        let small = [
+            "--template-tokens",
+            "300",
+            "--steps",
+            "geometric(8)",
+            "--context-tokens",
+            "9000",
+            "--goal-tokens",
+            "99",
+        ];
+        run(&[&["agent", "-o", &out, "--sessions", "12"][..], &small, more].concat());
         std::fs::read(out).unwrap()
     };
     let first = agent("first.parquet", &["--seed", "3"]);
@@ -367,13 +377,126 @@ fn the_example_is_what_the_generator_makes() {
     assert!(std::fs::metadata(&example).unwrap().len() <= 1_000_000);
     let folder = Folder::new();
     let out = folder.path("agent.parquet");
-    run(&["agent", "-o", &out]);
+    run(&["preset", "example", "-o", &out]);
     let (example, made) = (workload(example.to_str().unwrap()), workload(&out));
     assert_eq!(example.requests(), made.requests());
     assert_eq!(example.arena(), made.arena());
     // Several times what the default capacity of 62.5 GB holds of a 7B model with 524,288 bytes a token.
     let distinct_tokens = u64::from(made.distinct_blocks()) * u64::from(made.block_tokens());
     assert!(distinct_tokens * 524_288 > 5 * 62_500_000_000);
+}
+
+#[test]
+fn every_family_has_its_command_with_examples_that_parse() {
+    use trace_gen::families::FAMILIES;
+    for family in FAMILIES {
+        let help = run(&[family.name, "--help"]);
+        assert!(
+            help.contains("Examples:") && help.contains(family.summary.split(':').next().unwrap())
+        );
+        let values = family.values();
+        for (param, default) in values.defaults() {
+            let flag = format!("--{} <VALUE>", param.name);
+            assert!(help.contains(&flag), "{}: {flag}", family.name);
+            assert!(help.contains(default), "{}: {flag} {default}", family.name);
+        }
+        for example in family.examples {
+            let folder = Folder::new();
+            let mut args: Vec<&str> = example.split(' ').skip(1).collect();
+            let out = folder.path("out.parquet");
+            let place = args.iter().position(|arg| *arg == "-o").unwrap() + 1;
+            args[place] = &out;
+            let sessions = args.iter().position(|arg| *arg == "--sessions");
+            match sessions {
+                Some(place) => args[place + 1] = "2",
+                None => args.extend(["--sessions", "2"]),
+            }
+            run(&args);
+            assert_eq!(
+                inspect(&out)["content"],
+                if example.contains("--tokens ") {
+                    "tokens"
+                } else {
+                    "blocks"
+                }
+            );
+        }
+    }
+}
+
+#[test]
+fn tools_chain_on_files() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path(name);
+    let (a, b, out) = (path("a.parquet"), path("b.parquet"), path("out.parquet"));
+    run(&["preset", "repeat-03", "-o", &a]);
+    run(&["preset", "repeat-99", "-o", &b, "--seed", "1"]);
+    run(&["merge", &a, &b, "-o", &out]);
+    let merged = inspect(&out);
+    assert_eq!(merged["requests"], 3_400);
+    run(&[
+        "cut",
+        &out,
+        "-o",
+        &path("cut.parquet"),
+        "--skip",
+        "100",
+        "--limit",
+        "50",
+        "--rebase",
+    ]);
+    assert_eq!(inspect(&path("cut.parquet"))["requests"], 50);
+    run(&[
+        "sample",
+        &b,
+        "-o",
+        &path("sample.parquet"),
+        "--share",
+        "0.5",
+    ]);
+    let sampled = inspect(&path("sample.parquet"))["sessions"]
+        .as_u64()
+        .unwrap();
+    assert!((4..=16).contains(&sampled), "{sampled}");
+    run(&["shuffle-sessions", &b, "-o", &path("shuffled.parquet")]);
+    run(&[
+        "rescale-time",
+        &b,
+        "-o",
+        &path("fast.parquet"),
+        "--factor",
+        "0.5",
+    ]);
+    let salt = folder.file("salt", "nobody knows\n");
+    run(&[
+        "anonymise",
+        &b,
+        "-o",
+        &path("masked.parquet"),
+        "--salt-file",
+        &salt,
+    ]);
+    for name in ["shuffled.parquet", "fast.parquet", "masked.parquet"] {
+        assert_eq!(
+            inspect(&path(name))["distinct_blocks"],
+            inspect(&b)["distinct_blocks"],
+            "{name}"
+        );
+    }
+    let table = run(&["compare", &a, &b]);
+    assert!(
+        table.contains("reuse_distance_tokens") && table.lines().all(|line| line.len() <= 108),
+        "{table}"
+    );
+    let csv = run(&["compare", &a, &b, "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 1 + 8 * 99);
+    let json: serde_json::Value =
+        serde_json::from_str(&run(&["compare", &a, &b, "--format", "json"])).unwrap();
+    assert_eq!(json["dimensions"][0]["name"], "prompt_tokens");
+    let said = fail(&["sample", &a, "-o", &out, "--share", "2"]);
+    assert!(said.contains("share of sessions"), "{said}");
+    let said = fail(&["plan", &salt, "-o", &out]);
+    assert!(said.contains("salt"), "{said}");
 }
 
 #[test]
@@ -387,8 +510,8 @@ fn errors_are_one_line_and_usage_is_two() {
     );
     let said = fail(&["ledger", "-o", &folder.path("none/ledger.parquet")]);
     assert!(said.contains("No such file"), "{said}");
-    let said = fail(&["agent", "-o", &folder.path("agent.parquet"), "--apps", "0"]);
-    assert!(said.contains("number of applications"), "{said}");
+    let said = fail(&["agent", "-o", &folder.path("agent.parquet"), "--users", "0"]);
+    assert!(said.contains("users is"), "{said}");
     assert_eq!(folder.names(), ["trace.csv"]);
     for usage in [
         &["ledger"][..],

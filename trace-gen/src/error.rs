@@ -32,6 +32,12 @@ pub enum GenError {
     /// Rows of the input cannot be used.
     #[error("{0}")]
     Rejected(Rejected),
+    /// A synthetic trace would need more ids than there are.
+    #[error(
+        "more than {} blocks or tokens that occur nowhere else; make the trace smaller, or write larger blocks",
+        u32::MAX
+    )]
+    Exhausted,
     /// The caller is strict, and something would be changed or dropped.
     #[error("strict, so nothing written; the import would have to change or drop:{}", listed(.0))]
     Strict(Vec<Note>),

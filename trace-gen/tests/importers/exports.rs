@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use trace::Workload;
-use trace_gen::agent;
+use trace::{Content, Workload};
 use trace_gen::export::{Export, TARGETS};
+use trace_gen::families::{Setup, find};
 use trace_gen::inspect::inspect;
 
 use crate::inputs::{OBJECTS, records};
@@ -39,12 +39,18 @@ fn objects_survive_import_and_export() {
 /// A generated trace with hints, outputs and sessions, in blocks or in tokens.
 fn generated(folder: &Folder, tokens: bool) -> PathBuf {
     let path = folder.path("generated.parquet");
-    let options = agent::Options {
-        sessions: 4,
-        tokens,
-        ..agent::Options::default()
+    let family = find("chat").unwrap();
+    let mut values = family.values();
+    values.set("sessions", "20").unwrap();
+    let content = match tokens {
+        true => Content::Tokens,
+        false => Content::Blocks { block_tokens: 16 },
     };
-    agent::write(&path, &options).unwrap();
+    let setup = Setup {
+        content,
+        ..Setup::default()
+    };
+    family.write(&path, &values, &setup).unwrap();
     path
 }
 

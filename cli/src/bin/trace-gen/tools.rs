@@ -1,0 +1,265 @@
+//! Commands that make something of traces that exist.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use trace::AtomicFile;
+use trace_gen::tools::{self, Comparison, Cut, Done, MergeIds};
+
+use crate::{Out, report};
+
+#[derive(Subcommand)]
+pub(crate) enum Tool {
+    /// Estimate the parameters of the family `agent` from a trace, as a plan that `trace-gen plan` generates from.
+    Fit(Fit),
+    /// Tell how far two traces are apart: lengths, gaps, sharing depth, reuse distance, branch factor.
+    Compare(Compare),
+    /// Keep a share of the sessions, whole, drawn without regard to their length or time.
+    Sample {
+        #[command(flatten)]
+        files: Files,
+        /// Share of the sessions, above 0 and at most 1.
+        #[arg(long)]
+        share: f64,
+        /// Seed of the draw; of two shares of one seed the larger holds the smaller.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+    /// Keep a part of a trace, by place, by time, or both.
+    Cut(CutArgs),
+    /// Put several traces side by side, by arrival; sessions, templates and tenants of two traces are different ones.
+    Merge {
+        /// The traces.
+        #[arg(required = true)]
+        traces: Vec<PathBuf>,
+        #[command(flatten)]
+        out: Out,
+        /// Equal block ids of two traces are the same block (otherwise every trace gets ids of its own).
+        #[arg(long)]
+        shared_ids: bool,
+    },
+    /// Let sessions change places: each starts when another one did and goes on at its own pace.
+    ShuffleSessions {
+        #[command(flatten)]
+        files: Files,
+        /// Seed of the shuffle.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+    /// Multiply all times: below 1 the same requests come faster.
+    RescaleTime {
+        #[command(flatten)]
+        files: Files,
+        /// The factor.
+        #[arg(long)]
+        factor: f64,
+    },
+    /// Replace what could tell whose a trace is: ids become keyed hashes, names become numbers; lengths, times and sharing
+    /// stay.
+    Anonymise {
+        #[command(flatten)]
+        files: Files,
+        /// File with a secret that nobody can guess; without it nobody can tell which text a block was.
+        #[arg(long, value_name = "FILE")]
+        salt_file: PathBuf,
+        /// Tokens of a block, for a trace of tokens, which becomes one of blocks [default: 16].
+        #[arg(long)]
+        block_tokens: Option<u32>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Files {
+    /// The trace.
+    trace: PathBuf,
+    #[command(flatten)]
+    out: Out,
+}
+
+#[derive(Args)]
+pub(crate) struct Fit {
+    /// The trace.
+    trace: PathBuf,
+    /// The plan to write.
+    #[arg(short, long, value_name = "FIT.toml")]
+    out: PathBuf,
+    /// Tokens of a block, for a trace of tokens [default: 16].
+    #[arg(long)]
+    block_tokens: Option<u32>,
+    /// One set of parameters for all sessions, instead of one for each.
+    #[arg(long)]
+    pooled: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// The first trace.
+    a: PathBuf,
+    /// The second trace.
+    b: PathBuf,
+    /// Tokens of a block, for traces of tokens [default: 16].
+    #[arg(long)]
+    block_tokens: Option<u32>,
+    /// How to print: csv has a line a quantile, to plot.
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    format: Form,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    Table,
+    Json,
+    Csv,
+}
+
+#[derive(Args)]
+pub(crate) struct CutArgs {
+    #[command(flatten)]
+    files: Files,
+    /// Leave out the first so many requests.
+    #[arg(long, default_value_t = 0)]
+    skip: u64,
+    /// Keep at most so many requests.
+    #[arg(long)]
+    limit: Option<u64>,
+    /// Keep arrivals from this second on.
+    #[arg(long)]
+    from: Option<f64>,
+    /// Keep arrivals before this second.
+    #[arg(long)]
+    to: Option<f64>,
+    /// Move the first kept arrival to 0.
+    #[arg(long)]
+    rebase: bool,
+}
+
+pub(crate) fn run(tool: Tool) -> Result<()> {
+    match tool {
+        Tool::Fit(args) => fit(&args),
+        Tool::Compare(args) => compare(&args),
+        Tool::Sample { files, share, seed } => said(
+            &files.out,
+            tools::sample(&files.trace, &files.out.out, share, seed)?,
+        ),
+        Tool::Cut(args) => cut(&args),
+        Tool::Merge {
+            traces,
+            out,
+            shared_ids,
+        } => {
+            let ids = if shared_ids {
+                MergeIds::Shared
+            } else {
+                MergeIds::Separate
+            };
+            said(&out, tools::merge(&traces, &out.out, ids)?)
+        }
+        Tool::ShuffleSessions { files, seed } => said(
+            &files.out,
+            tools::shuffle_sessions(&files.trace, &files.out.out, seed)?,
+        ),
+        Tool::RescaleTime { files, factor } => said(
+            &files.out,
+            tools::rescale_time(&files.trace, &files.out.out, factor)?,
+        ),
+        Tool::Anonymise {
+            files,
+            salt_file,
+            block_tokens,
+        } => {
+            let salt = std::fs::read_to_string(&salt_file)
+                .with_context(|| salt_file.display().to_string())?;
+            let done = tools::anonymise(&files.trace, &files.out.out, salt.trim(), block_tokens)?;
+            said(&files.out, done)
+        }
+    }
+}
+
+fn said(out: &Out, done: Done) -> Result<()> {
+    report(
+        &out.out,
+        &format!("{} of {} requests", done.written, done.read),
+    );
+    Ok(())
+}
+
+fn fit(args: &Fit) -> Result<()> {
+    let plan = trace_gen::fit::fit(&args.trace, args.block_tokens, args.pooled)?;
+    let text = toml::to_string(&plan).context("cannot write TOML")?;
+    let named = || args.out.display().to_string();
+    let mut file = AtomicFile::create(&args.out).with_context(named)?;
+    file.write_all(text.as_bytes()).with_context(named)?;
+    file.commit().with_context(named)?;
+    report(&args.out, &format!("{} parts", plan.part.len()));
+    Ok(())
+}
+
+fn cut(args: &CutArgs) -> Result<()> {
+    let micros = |seconds: f64| (seconds * 1e6).round() as i64;
+    let cut = Cut {
+        skip: args.skip,
+        limit: args.limit,
+        from_us: args.from.map(micros),
+        to_us: args.to.map(micros),
+        rebase: args.rebase,
+    };
+    let Files { trace, out } = &args.files;
+    said(out, tools::cut(trace, &out.out, &cut)?)
+}
+
+fn compare(args: &Compare) -> Result<()> {
+    let compared = tools::compare(&args.a, &args.b, args.block_tokens)?;
+    match args.format {
+        Form::Table => table(&compared),
+        Form::Json => {
+            let json = serde_json::to_string_pretty(&compared).context("cannot write JSON")?;
+            println!("{json}");
+        }
+        Form::Csv => {
+            println!("dimension,share,a,b");
+            for dimension in &compared.dimensions {
+                for pair in &dimension.quantiles {
+                    println!("{},{},{},{}", dimension.name, pair.share, pair.a, pair.b);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table(compared: &Comparison) {
+    println!("a: {}\nb: {}\n", compared.a, compared.b);
+    println!(
+        "{:<22}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>6}{:>6}",
+        "", "a p10", "b p10", "a p50", "b p50", "a p90", "b p90", "KS", "log2"
+    );
+    let distance = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    for dimension in &compared.dimensions {
+        print!("{:<22}", dimension.name);
+        for place in [9, 49, 89] {
+            let pair = dimension.quantiles.get(place);
+            for value in [pair.map(|pair| pair.a), pair.map(|pair| pair.b)] {
+                print!("{:>11}", value.map_or("-".to_owned(), short));
+            }
+        }
+        let (ks, log2) = (
+            distance(dimension.kolmogorov),
+            distance(dimension.log2_distance),
+        );
+        println!("{ks:>6}{log2:>6}");
+    }
+    println!(
+        "\nKS: greatest difference of the two distributions, 0 to 1; log2: how many doublings apart, on average"
+    );
+}
+
+/// A value in few characters.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{:.2}M", value / 1e6),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value => format!("{value:.2}"),
+    }
+}

@@ -1,0 +1,440 @@
+//! Sessions of agents.
+
+use rand_chacha::ChaCha8Rng;
+use trace::Hints;
+
+use super::Family;
+use crate::apps::{self, Apps};
+use crate::arrivals;
+use crate::conversation::{Conversation, Identity, Keep, Turn};
+use crate::draw::{Dist, unit};
+use crate::error::GenError;
+use crate::params::{Param, Values, param};
+use crate::service::{self, Service};
+use crate::world::{Out, Session, Source, Start};
+
+pub(crate) const AGENT: Family = Family {
+    name: "agent",
+    summary: "Sessions of agents: dependent steps that think, call a tool, and repeat all of it in the next prompt",
+    about: "\
+A session begins with its application's template (system prompt, tool schemas), its project's notes, and the user's goal. \
+At every step the model answers and calls a tool; answer and result join the context, which the next step's prompt \
+repeats. Tools are fast, slow, or a human who has to answer. When the context is full, its policy says what happens. \
+All steps of a session are one agent's: steps_to_next is 1 until the last. Context growth, tool times and session lengths \
+are by default those of published coding sessions; `trace-gen fit` takes them from a trace of your own. For: how much \
+cache agents need, and what policies make of long waits.",
+    examples: &[
+        "trace-gen agent -o agent.parquet --sessions 1000 --seed 1",
+        "trace-gen agent -o window.parquet --context window --context-tokens 32000 --window-tokens 24000",
+        "trace-gen agent -o busy.parquet --arrivals closed --users 50 --session-gap 60",
+    ],
+    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    defaults: &[],
+    source: |values, rng, out| Ok(Box::new(Agents::read("step", values, rng, out)?)),
+};
+
+pub(crate) const CHAT: Family = Family {
+    name: "chat",
+    summary: "Conversations: every prompt repeats what was said, and the next turn waits for a human to think",
+    about: "\
+The same machinery as agent with one tool, the human: a template that all conversations of an application share, a first \
+message, then answers and messages in turns, with minutes between them. A conversation that is too long loses its oldest \
+turns (context window), so all that follows the first message moves. For: reuse at the scale of minutes, and sessions \
+that nobody tells you are over.",
+    examples: &[
+        "trace-gen chat -o chat.parquet --sessions 2000",
+        "trace-gen chat -o day.parquet --arrivals diurnal --session-gap 20 --sessions 8640",
+    ],
+    params: AGENT.params,
+    defaults: &[
+        ("apps", "3"),
+        ("template-tokens", "lognormal(1500,0.6)"),
+        ("projects", "1"),
+        ("project-tokens", "0"),
+        ("goal-tokens", "lognormal(120,1.2)"),
+        ("steps", "geometric(6)"),
+        ("output-tokens", "lognormal(300,0.8)"),
+        ("fast-share", "0"),
+        ("slow-share", "0"),
+        ("human-seconds", "lognormal(45,1.2)"),
+        ("human-result-tokens", "lognormal(60,1.2)"),
+        ("context", "window"),
+        ("context-tokens", "16000"),
+        ("window-tokens", "12000"),
+        ("retry", "0.005"),
+        ("rewind", "0.03"),
+        ("rewind-tokens", "lognormal(300,0.8)"),
+        ("abandon", "0"),
+        ("priority", "2"),
+    ],
+    source: |values, rng, out| Ok(Box::new(Agents::read("turn", values, rng, out)?)),
+};
+
+const PARAMS: &[Param] = &[
+    param(
+        "goal-tokens",
+        "lognormal(4000,1.2)",
+        "Tokens of the user's goal and what is attached to it",
+    ),
+    param(
+        "steps",
+        "lognormal(40,1.1)",
+        "Steps of a session, at least 1",
+    ),
+    param(
+        "output-tokens",
+        "lognormal(220,0.95)",
+        "Tokens of an answer: thought and call",
+    ),
+    param(
+        "fast-share",
+        "0.75",
+        "Share of the calls that go to fast tools (read, search, edit)",
+    ),
+    param("fast-seconds", "lognormal(1,1)", "Seconds of a fast tool"),
+    param(
+        "fast-result-tokens",
+        "lognormal(350,1.4)",
+        "Tokens of a fast tool's result",
+    ),
+    param(
+        "slow-share",
+        "0.2",
+        "Share of the calls that go to slow tools (build, test, sub-agent)",
+    ),
+    param("slow-seconds", "lognormal(40,1)", "Seconds of a slow tool"),
+    param(
+        "slow-result-tokens",
+        "lognormal(700,1.4)",
+        "Tokens of a slow tool's result",
+    ),
+    param(
+        "human-seconds",
+        "lognormal(300,1.6)",
+        "Seconds until a human answers: the rest of the calls",
+    ),
+    param(
+        "human-result-tokens",
+        "lognormal(300,1.4)",
+        "Tokens of a human's answer",
+    ),
+    param(
+        "late-humans",
+        "1",
+        "How many times likelier a call goes to a human at the end of a session than at its start",
+    ),
+    param(
+        "result-cap",
+        "0",
+        "Longest result in tokens: tools cut what is longer; 0: uncapped",
+    ),
+    param(
+        "context",
+        "compact",
+        "What a full context does: keep (the session ends), window, or compact",
+    ),
+    param(
+        "context-tokens",
+        "160000",
+        "Longest prompt of a session; one that asks for a summary may have one more answer in it",
+    ),
+    param(
+        "window-tokens",
+        "uniform(40000,80000)",
+        "window: tokens kept, the goal and what stands before it among them; the oldest of the rest go",
+    ),
+    param(
+        "summary-tokens",
+        "lognormal(8000,1)",
+        "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \
+         and project",
+    ),
+    param(
+        "retry",
+        "0.01",
+        "Chance that a request fails without output and is sent again",
+    ),
+    param("retry-seconds", "5", "Seconds until it is sent again"),
+    param(
+        "rewind",
+        "0.015",
+        "Chance that the end of the context is replaced by other text after a step (an edit, an elision)",
+    ),
+    param(
+        "rewind-tokens",
+        "0.65*uniform(100,200)+0.35*uniform(10000,40000)",
+        "Tokens replaced then",
+    ),
+    param(
+        "abandon",
+        "0.002",
+        "Chance after each step that the session is abandoned",
+    ),
+    param("priority", "1", "Declared priority"),
+];
+
+const TOOLS: [&str; 3] = ["fast", "slow", "human"];
+const SUMMARISE: &str = "summarise";
+
+/// Parameters of a tool class.
+struct Tool {
+    share: f64,
+    seconds: Dist,
+    result_tokens: Dist,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Context {
+    Keep,
+    Window,
+    Compact,
+}
+
+struct Agents {
+    kind: &'static str,
+    apps: Apps,
+    service: Service,
+    goal_tokens: Dist,
+    steps: Dist,
+    output_tokens: Dist,
+    tools: [Tool; 3],
+    late_humans: f64,
+    result_cap: u32,
+    context: Context,
+    context_tokens: Dist,
+    window_tokens: Dist,
+    summary_tokens: Dist,
+    retry: f64,
+    retry_seconds: Dist,
+    rewind: f64,
+    rewind_tokens: Dist,
+    abandon: f64,
+    priority: u32,
+}
+
+impl Agents {
+    fn read(
+        kind: &'static str,
+        values: &Values,
+        rng: &mut ChaCha8Rng,
+        out: &mut Out,
+    ) -> Result<Self, GenError> {
+        let [fast, slow] = [values.chance("fast-share")?, values.chance("slow-share")?];
+        if fast + slow > 1.0 + 1e-9 {
+            return Err(values.refused("slow-share", "at most what fast-share leaves of 1"));
+        }
+        let cap = values.count("result-cap", 0..=u32::MAX)?;
+        Ok(Self {
+            kind,
+            apps: Apps::read(values, rng, out)?,
+            service: Service::read(values)?,
+            goal_tokens: values.dist("goal-tokens")?,
+            steps: values.dist("steps")?,
+            output_tokens: values.dist("output-tokens")?,
+            tools: [
+                Tool::read(values, fast, ["fast-seconds", "fast-result-tokens"])?,
+                Tool::read(values, slow, ["slow-seconds", "slow-result-tokens"])?,
+                Tool::read(
+                    values,
+                    1.0 - fast - slow,
+                    ["human-seconds", "human-result-tokens"],
+                )?,
+            ],
+            late_humans: values.number("late-humans", 0.01..=100.0)?,
+            result_cap: if cap == 0 { u32::MAX } else { cap },
+            context: match values.word("context", &["keep", "window", "compact"])? {
+                0 => Context::Keep,
+                1 => Context::Window,
+                _ => Context::Compact,
+            },
+            context_tokens: values.dist("context-tokens")?,
+            window_tokens: values.dist("window-tokens")?,
+            summary_tokens: values.dist("summary-tokens")?,
+            retry: values.number("retry", 0.0..=0.9)?,
+            retry_seconds: values.dist("retry-seconds")?,
+            rewind: values.chance("rewind")?,
+            rewind_tokens: values.dist("rewind-tokens")?,
+            abandon: values.chance("abandon")?,
+            priority: values.count("priority", 0..=u32::MAX)?,
+        })
+    }
+}
+
+impl Tool {
+    fn read(values: &Values, share: f64, names: [&str; 2]) -> Result<Self, GenError> {
+        Ok(Self {
+            share,
+            seconds: values.dist(names[0])?,
+            result_tokens: values.dist(names[1])?,
+        })
+    }
+}
+
+impl Source for Agents {
+    fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
+        let mut rng = start.rng;
+        let beginning = self.apps.pick(&mut rng, out);
+        let mut text = beginning.text;
+        let shared_tokens = text.len_tokens();
+        text.grow(self.goal_tokens.some(&mut rng), &mut out.fresh);
+        let session = Draft {
+            family: self,
+            shared_tokens,
+            goal_end: text.len_tokens(),
+            // A context holds at least what the session begins with.
+            limit: self.context_tokens.count(&mut rng).max(text.len_tokens()),
+            prompt: text.len_tokens(),
+            turns: Vec::new(),
+            rng,
+        };
+        let identity = Identity {
+            session_id: start.session_id,
+            kind: self.kind,
+            service: self.service,
+            hints: Hints {
+                priority: Some(self.priority),
+                ..beginning.hints
+            },
+        };
+        Ok(Box::new(Conversation::new(identity, text, session.draw())))
+    }
+}
+
+/// A session's turns while they are drawn.
+struct Draft<'a> {
+    family: &'a Agents,
+    shared_tokens: u32,
+    goal_end: u32,
+    limit: u32,
+    /// Tokens of the next prompt.
+    prompt: u32,
+    turns: Vec<Turn>,
+    rng: ChaCha8Rng,
+}
+
+impl Draft<'_> {
+    fn draw(mut self) -> Vec<Turn> {
+        let steps = self.family.steps.some(&mut self.rng);
+        for step in 1..=steps {
+            while unit(&mut self.rng) < self.family.retry {
+                self.fail();
+            }
+            let ends = step == steps || unit(&mut self.rng) < self.family.abandon;
+            if ends || !self.step(f64::from(step) / f64::from(steps)) {
+                self.last();
+                break;
+            }
+        }
+        self.turns
+    }
+
+    /// A request that fails, and is sent again as it was.
+    fn fail(&mut self) {
+        let wait_us = self.family.retry_seconds.micros(&mut self.rng);
+        self.push(0, None, wait_us, Keep::All, 0);
+    }
+
+    fn last(&mut self) {
+        let output = self.family.output_tokens.some(&mut self.rng);
+        self.push(output, None, 0, Keep::All, 0);
+    }
+
+    /// A step and what its tool says, at some part of the session; false where no prompt can follow.
+    fn step(&mut self, part: f64) -> bool {
+        let family = self.family;
+        let output = family.output_tokens.some(&mut self.rng);
+        let place = self.tool(part);
+        let tool = &family.tools[place];
+        let wait_us = tool.seconds.micros(&mut self.rng);
+        let result = tool
+            .result_tokens
+            .some(&mut self.rng)
+            .min(family.result_cap);
+        let end = self.prompt.saturating_add(output);
+        let keep = self.rewound(end);
+        let kept = if let Keep::First(tokens) = keep {
+            tokens
+        } else {
+            end
+        };
+        let name = Some(TOOLS[place]);
+        if end.saturating_add(result) <= self.limit {
+            self.prompt = end + result;
+            self.push(output, name, wait_us, keep, end - kept + result);
+            return true;
+        }
+        match family.context {
+            Context::Keep => return false,
+            Context::Window => {
+                let total = family.window_tokens.count(&mut self.rng);
+                let total = total.clamp(self.goal_end, self.limit);
+                let keep = Keep::Window {
+                    pinned: self.goal_end,
+                    total,
+                };
+                self.prompt = total.min(end.saturating_add(result));
+                self.push(output, name, wait_us, keep, result);
+            }
+            Context::Compact => {
+                self.prompt = end;
+                self.push(output, name, wait_us, Keep::All, 0);
+                self.summarise(result);
+            }
+        }
+        true
+    }
+
+    /// The request that makes a summary of the context, which then replaces it.
+    fn summarise(&mut self, result: u32) {
+        let room = (self.limit - self.shared_tokens).max(2);
+        let summary = self.family.summary_tokens.some(&mut self.rng).min(room - 1);
+        let grow = summary + result.min(room - summary);
+        self.prompt = self.shared_tokens + grow;
+        self.push(
+            summary,
+            Some(SUMMARISE),
+            0,
+            Keep::First(self.shared_tokens),
+            grow,
+        );
+    }
+
+    fn rewound(&mut self, end: u32) -> Keep {
+        if unit(&mut self.rng) >= self.family.rewind {
+            return Keep::All;
+        }
+        let gone = self.family.rewind_tokens.count(&mut self.rng);
+        Keep::First(end.saturating_sub(gone).max(self.shared_tokens))
+    }
+
+    /// The class of a call. Humans become likelier, or less so, in a straight line; on average they keep their share.
+    fn tool(&mut self, part: f64) -> usize {
+        const HUMAN: usize = 2;
+        let late = self.family.late_humans;
+        let slope = 2.0 * (1.0 + (late - 1.0) * part) / (1.0 + late);
+        let [fast, slow, human] = [0, 1, HUMAN].map(|place| self.family.tools[place].share);
+        let at = unit(&mut self.rng);
+        let human = (human * slope).min(1.0);
+        if at < human || fast + slow <= 0.0 {
+            return HUMAN;
+        }
+        usize::from((at - human) / (1.0 - human) >= fast / (fast + slow))
+    }
+
+    fn push(
+        &mut self,
+        output_tokens: u32,
+        tool: Option<&'static str>,
+        wait_us: i64,
+        keep: Keep,
+        grow: u32,
+    ) {
+        self.turns.push(Turn {
+            output_tokens,
+            tool,
+            wait_us,
+            keep,
+            grow,
+        });
+    }
+}
