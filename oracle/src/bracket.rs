@@ -27,7 +27,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             gap: 0.0,
-            steps: 600,
+            steps: 1200,
         }
     }
 }
@@ -217,9 +217,10 @@ impl<'a> Oracle<'a> {
         let dual = prefix_dual(&self.gains, capacity_blocks, stop);
         let upper = dual.upper;
         let price = pfoo(&self.gains, capacity_blocks).price;
-        let constants =
-            CONSTANT_RENTS.map(|times| Prices::constant(self.requests(), times * price));
-        let rents: Vec<_> = [dual.prices].into_iter().chain(constants).collect();
+        let found = DUAL_RENTS.map(|times| dual.prices.times(times));
+        let constant = Prices::constant(self.requests(), price);
+        let constants = CONSTANT_RENTS.map(|times| constant.times(times));
+        let rents: Vec<_> = found.into_iter().chain(constants).collect();
         let with_cuts = |prices| self.cuts().iter().map(move |cut| (prices, *cut));
         for (prices, cut) in rents.iter().flat_map(with_cuts) {
             if upper - best.seconds <= options.gap * upper {
@@ -290,6 +291,8 @@ struct Best {
     hit_tokens: u64,
 }
 
+/// Multiples of the dual prices that are tried as rents. The exact ones are right for fractions of blocks.
+const DUAL_RENTS: [f64; 5] = [1.0, 0.95, 1.05, 0.9, 1.1];
 /// Multiples of the PFOO price that are tried as the rent of every gap.
 const CONSTANT_RENTS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
 

@@ -147,6 +147,7 @@ impl Depths {
 }
 
 /// The stack of flat Belady: in position `p` lies the interval that a cache of `p` blocks keeps and one of `p - 1` does not.
+/// A request walks its runs, of which there are as many as requests whose blocks are still wanted, or a few times more.
 #[derive(Default)]
 struct BeladyStack {
     runs: Vec<Run>,

@@ -58,6 +58,14 @@ impl Prices {
         self.paid.get(time as usize).copied().unwrap_or(last)
     }
 
+    /// All prices times a factor.
+    pub(crate) fn times(&self, factor: f64) -> Self {
+        let times = |paid: &f64| paid * factor;
+        Self {
+            paid: self.paid.iter().map(times).collect(),
+        }
+    }
+
     fn sum(&mut self, prices: &[f64]) {
         let mut sum = 0.0;
         for (paid, price) in self.paid.iter_mut().skip(1).zip(prices) {
