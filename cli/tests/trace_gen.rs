@@ -483,6 +483,18 @@ fn tools_chain_on_files() {
             "{name}"
         );
     }
+    let said = fail(&["sample", &a, "-o", &out, "--share", "2"]);
+    assert!(said.contains("share of sessions"), "{said}");
+    let said = fail(&["plan", &salt, "-o", &out]);
+    assert!(said.contains("salt"), "{said}");
+}
+
+#[test]
+fn two_traces_are_compared_in_every_format() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a.parquet"), folder.path("b.parquet"));
+    run(&["preset", "repeat-03", "-o", &a]);
+    run(&["preset", "repeat-99", "-o", &b, "--seed", "1"]);
     let table = run(&["compare", &a, &b]);
     assert!(
         table.contains("reuse_distance_tokens") && table.lines().all(|line| line.len() <= 108),
@@ -493,10 +505,6 @@ fn tools_chain_on_files() {
     let json: serde_json::Value =
         serde_json::from_str(&run(&["compare", &a, &b, "--format", "json"])).unwrap();
     assert_eq!(json["dimensions"][0]["name"], "prompt_tokens");
-    let said = fail(&["sample", &a, "-o", &out, "--share", "2"]);
-    assert!(said.contains("share of sessions"), "{said}");
-    let said = fail(&["plan", &salt, "-o", &out]);
-    assert!(said.contains("salt"), "{said}");
 }
 
 #[test]
