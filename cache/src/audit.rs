@@ -5,8 +5,9 @@ use policy_api::{BlockId, RunId};
 use crate::runs::Run;
 use crate::{Cache, EVICTED, EvictUnit};
 
-/// Up to this many runs every request of a debug build is audited; above it, those whose index is a power of two.
-const SMALL_TREE_RUNS: usize = 256;
+/// In a debug build every request is audited where a trace has no more blocks than this, which an audit looks at one by
+/// one; else those whose index is a power of two.
+const SMALL_TRACE_BLOCKS: usize = 1024;
 
 impl Cache<'_> {
     /// Checks every invariant of the tree.
@@ -59,9 +60,8 @@ impl Cache<'_> {
     }
 
     pub(crate) fn audit_in_debug_builds(&self, index: u32) {
-        if cfg!(debug_assertions)
-            && (self.runs.slots() < SMALL_TREE_RUNS || index.is_power_of_two())
-        {
+        let small = self.owner.len() <= SMALL_TRACE_BLOCKS;
+        if cfg!(debug_assertions) && (small || index.is_power_of_two()) {
             let verdict = self.audit();
             assert!(verdict.is_ok(), "after request {index}: {verdict:?}");
         }

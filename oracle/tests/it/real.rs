@@ -153,10 +153,6 @@ fn mooncake_belady_and_lru_are_known() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "in debug builds a small cache checks all it holds at every request"
-)]
 fn mooncake_curves_are_twenty_single_runs() {
     let Some(workload) = mooncake() else { return };
     let intervals = Intervals::new(&workload, 0);
@@ -185,10 +181,6 @@ fn mooncake_seconds_are_close() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "in debug builds a small cache checks all it holds at every request"
-)]
 fn mooncake_seconds_are_close_in_small_caches() {
     let Some(workload) = mooncake() else { return };
     check_gaps(&workload, "course", &[(256, 1.0), (1_024, 0.5)]);
@@ -196,10 +188,6 @@ fn mooncake_seconds_are_close_in_small_caches() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "in debug builds a small cache checks all it holds at every request"
-)]
 fn claude_sessions_are_exact_in_tokens_and_close_in_seconds() {
     let Some(workload) = claude() else { return };
     let share = |percent: u64| u64::from(workload.distinct_blocks()) * percent / 100;
@@ -267,10 +255,6 @@ fn no_policy_passes_the_upper_bounds_on_the_examples() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "in debug builds a small cache checks all it holds at every request"
-)]
 fn no_policy_passes_the_upper_bounds_on_mooncake() {
     let Some(workload) = mooncake() else { return };
     check_policies(&workload, &[256, 1_024, 4_096, 16_384]);
