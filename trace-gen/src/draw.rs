@@ -82,7 +82,7 @@ impl Dist {
 
     /// A whole number, at most 2^31: lengths beyond it would not fit a request.
     pub(crate) fn count(&self, rng: &mut ChaCha8Rng) -> u32 {
-        self.draw(rng).round().clamp(0.0, f64::from(1_u32 << 31)) as u32
+        count(self.draw(rng))
     }
 
     /// The same, at least 1.
@@ -114,6 +114,11 @@ impl Dist {
             }
         }
     }
+}
+
+/// A length as a whole number, at most 2^31.
+pub(crate) fn count(length: f64) -> u32 {
+    length.round().clamp(0.0, f64::from(1_u32 << 31)) as u32
 }
 
 /// Microseconds of a time in seconds, at most a century.

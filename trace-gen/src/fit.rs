@@ -35,7 +35,10 @@ pub fn fit(path: &Path, block_tokens: Option<u32>, pooled: bool) -> Result<Plan,
     }
     let starts = starts(&sessions);
     let shared = sharing(&workload, &sessions);
-    let late_humans = late_humans(&sessions);
+    let pooled_traits = [
+        ("late-humans", late_humans(&sessions)),
+        ("early-results", early_results(&sessions)),
+    ];
     let size = if pooled || shared.is_some() {
         sessions.len()
     } else {
@@ -43,7 +46,7 @@ pub fn fit(path: &Path, block_tokens: Option<u32>, pooled: bool) -> Result<Plan,
     };
     let parts = sessions.chunks(size).map(|class| {
         let mut parameters = starts.parameters(class.len());
-        parameters.insert("late-humans".to_owned(), late_humans.to_string());
+        parameters.extend(pooled_traits.map(|(name, value)| (name.to_owned(), value.to_string())));
         Observed::of(&workload, class).parameters(shared.as_ref(), &mut parameters);
         PlanPart {
             family: "agent".to_owned(),
@@ -155,12 +158,12 @@ impl Observed {
             self.pinned_tokens.push(kept_tokens);
             return;
         }
-        if lost > 1 {
-            self.rewind_tokens.push(old - kept_tokens);
-        }
         // Thinking that the next prompt leaves out is not counted: it is in no later prefix.
         let growth = (new - old).max(1.0);
         let output = f64::from(before.output_tokens).clamp(1.0, growth);
+        if lost > 1 {
+            self.rewind_tokens.push(old + output - kept_tokens);
+        }
         self.output_tokens.push(output);
         self.result_tokens[class].push(growth - output);
     }
@@ -340,6 +343,49 @@ fn late_humans(sessions: &[Vec<&Request>]) -> f64 {
     match start > 0.0 {
         true => ((start + slope) / start).clamp(0.1, 10.0),
         false => 1.0,
+    }
+}
+
+/// How much faster contexts grow in the first tenth of a session than on average.
+fn early_results(sessions: &[Vec<&Request>]) -> f64 {
+    let (mut early, mut all) = (Mean::default(), Mean::default());
+    for session in sessions {
+        let first_tenth = session.len().div_ceil(10);
+        for (place, pair) in session.windows(2).enumerate() {
+            let (old, new) = (
+                f64::from(pair[0].prompt_tokens),
+                f64::from(pair[1].prompt_tokens),
+            );
+            if new < COMPACTED * old {
+                continue;
+            }
+            let growth = (new - old - f64::from(pair[0].output_tokens)).max(0.0);
+            all.add(growth);
+            if place < first_tenth {
+                early.add(growth);
+            }
+        }
+    }
+    match all.sum > 0.0 {
+        true => (early.value() / all.value()).clamp(0.1, 10.0),
+        false => 1.0,
+    }
+}
+
+#[derive(Default)]
+struct Mean {
+    sum: f64,
+    of: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.of += 1.0;
+    }
+
+    fn value(&self) -> f64 {
+        self.sum / self.of.max(1.0)
     }
 }
 

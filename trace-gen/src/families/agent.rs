@@ -7,7 +7,7 @@ use super::Family;
 use crate::apps::{self, Apps};
 use crate::arrivals;
 use crate::conversation::{Conversation, Identity, Keep, Turn};
-use crate::draw::{Dist, unit};
+use crate::draw::{Dist, count, unit};
 use crate::error::GenError;
 use crate::params::{Param, Values, param};
 use crate::service::{self, Service};
@@ -124,6 +124,11 @@ const PARAMS: &[Param] = &[
         "How many times likelier a call goes to a human at the end of a session than at its start",
     ),
     param(
+        "early-results",
+        "1",
+        "How many times as long as on average results are in the first tenth of a session, when an agent looks around",
+    ),
+    param(
         "result-cap",
         "0",
         "Longest result in tokens: tools cut what is longer; 0: uncapped",
@@ -199,6 +204,7 @@ struct Agents {
     output_tokens: Dist,
     tools: [Tool; 3],
     late_humans: f64,
+    early_results: f64,
     result_cap: u32,
     context: Context,
     context_tokens: Dist,
@@ -241,6 +247,7 @@ impl Agents {
                 )?,
             ],
             late_humans: values.number("late-humans", 0.01..=100.0)?,
+            early_results: values.number("early-results", 0.0..=10.0)?,
             result_cap: if cap == 0 { u32::MAX } else { cap },
             context: match values.word("context", &["keep", "window", "compact"])? {
                 0 => Context::Keep,
@@ -320,7 +327,7 @@ impl Draft<'_> {
                 self.fail();
             }
             let ends = step == steps || unit(&mut self.rng) < self.family.abandon;
-            if ends || !self.step(f64::from(step) / f64::from(steps)) {
+            if ends || !self.step(step, steps) {
                 self.last();
                 break;
             }
@@ -339,17 +346,15 @@ impl Draft<'_> {
         self.push(output, None, 0, Keep::All, 0);
     }
 
-    /// A step and what its tool says, at some part of the session; false where no prompt can follow.
-    fn step(&mut self, part: f64) -> bool {
+    /// A step and what its tool says; false where no prompt can follow.
+    fn step(&mut self, step: u32, steps: u32) -> bool {
         let family = self.family;
         let output = family.output_tokens.some(&mut self.rng);
-        let place = self.tool(part);
+        let place = self.tool(f64::from(step) / f64::from(steps));
         let tool = &family.tools[place];
         let wait_us = tool.seconds.micros(&mut self.rng);
-        let result = tool
-            .result_tokens
-            .some(&mut self.rng)
-            .min(family.result_cap);
+        let result = tool.result_tokens.draw(&mut self.rng) * self.early(step, steps);
+        let result = count(result).clamp(1, family.result_cap);
         let end = self.prompt.saturating_add(output);
         let keep = self.rewound(end);
         let kept = if let Keep::First(tokens) = keep {
@@ -405,6 +410,17 @@ impl Draft<'_> {
         }
         let gone = self.family.rewind_tokens.count(&mut self.rng);
         Keep::First(end.saturating_sub(gone).max(self.shared_tokens))
+    }
+
+    /// The length of a step's result by what it would be anywhere: longer in the first tenth, so that much shorter after it
+    /// that the mean stays.
+    fn early(&self, step: u32, steps: u32) -> f64 {
+        let (all, early) = (f64::from(steps), f64::from(steps.div_ceil(10)));
+        let factor = self.family.early_results.min(all / early);
+        match f64::from(step) <= early || all <= early {
+            true => factor,
+            false => (all - factor * early) / (all - early),
+        }
     }
 
     /// The class of a call. Humans become likelier, or less so, in a straight line; on average they keep their share.

@@ -44,9 +44,9 @@ pub struct Dimension {
 pub struct QuantilePair {
     /// A share of the values, from 0 to 1.
     pub share: f64,
-    /// At most this in the first trace, within 2.2%.
+    /// At most this in the first trace, within 4.5%.
     pub a: f64,
-    /// At most this in the second trace, within 2.2%.
+    /// At most this in the second trace, within 4.5%.
     pub b: f64,
 }
 

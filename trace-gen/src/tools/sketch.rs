@@ -5,13 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bins of a factor of two.
 const FINE: f64 = 16.0;
 
-/// Values counted in bins that grow geometrically, so that quantiles are right within 2.2%. Zero has a bin of its own.
+/// Values counted in bins that grow geometrically, so that quantiles are right within 4.5%, and exact where
+/// all values of a bin are one. Zero has a bin of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
     zeros: u64,
-    /// Bin, counted from the smallest one seen.
-    counts: BTreeMap<i32, u64>,
+    /// By the logarithm of where they begin.
+    bins: BTreeMap<i32, Bin>,
     total: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    count: u64,
+    sum: f64,
 }
 
 impl Sketch {
@@ -21,12 +28,16 @@ impl Sketch {
 
     pub(crate) fn add_many(&mut self, value: f64, times: u64) {
         self.total += times;
-        let bin = (value.log2() * FINE).floor() as i32;
-        let count = match value > 0.0 {
-            true => self.counts.entry(bin).or_insert(0),
-            false => &mut self.zeros,
-        };
-        *count += times;
+        if value <= 0.0 {
+            self.zeros += times;
+            return;
+        }
+        let bin = self
+            .bins
+            .entry((value.log2() * FINE).floor() as i32)
+            .or_default();
+        bin.count += times;
+        bin.sum += value * times as f64;
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -40,10 +51,10 @@ impl Sketch {
         if seen >= rank {
             return 0.0;
         }
-        for (bin, count) in &self.counts {
-            seen += count;
+        for bin in self.bins.values() {
+            seen += bin.count;
             if seen >= rank {
-                return ((f64::from(*bin) + 0.5) / FINE).exp2();
+                return bin.sum / bin.count as f64;
             }
         }
         0.0
@@ -54,10 +65,11 @@ impl Sketch {
         let share = |seen: u64, of: &Self| seen as f64 / of.total.max(1) as f64;
         let mut seen = [self.zeros, other.zeros];
         let mut widest = (share(seen[0], self) - share(seen[1], other)).abs();
-        let bins: BTreeSet<_> = self.counts.keys().chain(other.counts.keys()).collect();
+        let bins: BTreeSet<_> = self.bins.keys().chain(other.bins.keys()).collect();
+        let count = |of: &Self, bin: &i32| of.bins.get(bin).map_or(0, |bin| bin.count);
         for bin in bins {
-            seen[0] += self.counts.get(bin).unwrap_or(&0);
-            seen[1] += other.counts.get(bin).unwrap_or(&0);
+            seen[0] += count(self, bin);
+            seen[1] += count(other, bin);
             widest = widest.max((share(seen[0], self) - share(seen[1], other)).abs());
         }
         widest
@@ -78,7 +90,7 @@ mod tests {
         assert_eq!(one.quantile(0.0005), 0.0);
         for share in [0.1, 0.5, 0.9] {
             let found = one.quantile(share);
-            assert!((found / (1_000.0 * share) - 1.0).abs() < 0.03, "{found}");
+            assert!((found / (1_000.0 * share) - 1.0).abs() < 0.045, "{found}");
         }
         assert!((one.kolmogorov(&other) - 0.5).abs() < 0.03);
         assert!(one.kolmogorov(&one.clone()) < 1e-12);
