@@ -476,6 +476,7 @@ fn ledger(said: &[(&str, &str)]) -> (u64, u64, u64) {
         ("retry", "0"),
         ("rewind", "0"),
         ("abandon", "0"),
+        ("early-results", "1"),
     ];
     all.extend(said);
     let made = make(find("agent").unwrap(), &all, &tokens(0));
@@ -868,9 +869,12 @@ fn a_fit_finds_what_was_put_in() {
             ("human-seconds", "400"),
             ("fast-result-tokens", "200"),
             ("slow-result-tokens", "500"),
+            ("human-result-tokens", "300"),
             ("retry", "0.1"),
             ("rewind", "0"),
             ("abandon", "0"),
+            ("early-results", "1"),
+            ("late-humans", "1"),
             ("request-seconds", "0"),
             ("token-seconds", "0"),
             ("context-tokens", "100000"),

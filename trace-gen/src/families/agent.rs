@@ -21,7 +21,7 @@ A session begins with its application's template (system prompt, tool schemas), 
 At every step the model answers and calls a tool; answer and result join the context, which the next step's prompt \
 repeats. Tools are fast, slow, or a human who has to answer. When the context is full, its policy says what happens. \
 All steps of a session are one agent's: steps_to_next is 1 until the last. Context growth, tool times and session lengths \
-are by default those of published coding sessions; `trace-gen fit` takes them from a trace of your own. For: how much \
+are by default close to those of published coding sessions (kv-cache-tester); `trace-gen fit` takes them from a trace of your own. For: how much \
 cache agents need, and what policies make of long waits.",
     examples: &[
         "trace-gen agent -o agent.parquet --sessions 1000 --seed 1",
@@ -64,6 +64,8 @@ that nobody tells you are over.",
         ("retry", "0.005"),
         ("rewind", "0.03"),
         ("rewind-tokens", "lognormal(300,0.8)"),
+        ("late-humans", "1"),
+        ("early-results", "1"),
         ("abandon", "0"),
         ("priority", "2"),
     ],
@@ -73,59 +75,63 @@ that nobody tells you are over.",
 const PARAMS: &[Param] = &[
     param(
         "goal-tokens",
-        "lognormal(4000,1.2)",
+        "0.7*lognormal(5000,1.1)+0.3*lognormal(120000,0.8)",
         "Tokens of the user's goal and what is attached to it",
     ),
     param(
         "steps",
-        "lognormal(40,1.1)",
+        "lognormal(35,1.15)",
         "Steps of a session, at least 1",
     ),
     param(
         "output-tokens",
-        "lognormal(220,0.95)",
+        "lognormal(230,0.9)",
         "Tokens of an answer: thought and call",
     ),
     param(
         "fast-share",
-        "0.75",
+        "0.69",
         "Share of the calls that go to fast tools (read, search, edit)",
     ),
-    param("fast-seconds", "lognormal(1,1)", "Seconds of a fast tool"),
+    param("fast-seconds", "lognormal(9,0.7)", "Seconds of a fast tool"),
     param(
         "fast-result-tokens",
-        "lognormal(350,1.4)",
+        "lognormal(330,1.7)",
         "Tokens of a fast tool's result",
     ),
     param(
         "slow-share",
-        "0.2",
+        "0.26",
         "Share of the calls that go to slow tools (build, test, sub-agent)",
     ),
-    param("slow-seconds", "lognormal(40,1)", "Seconds of a slow tool"),
+    param(
+        "slow-seconds",
+        "lognormal(60,0.6)",
+        "Seconds of a slow tool",
+    ),
     param(
         "slow-result-tokens",
-        "lognormal(700,1.4)",
+        "lognormal(500,1.8)",
         "Tokens of a slow tool's result",
     ),
     param(
         "human-seconds",
-        "lognormal(300,1.6)",
+        "lognormal(700,1.3)",
         "Seconds until a human answers: the rest of the calls",
     ),
     param(
         "human-result-tokens",
-        "lognormal(300,1.4)",
+        "lognormal(600,1.8)",
         "Tokens of a human's answer",
     ),
     param(
         "late-humans",
-        "1",
+        "2",
         "How many times likelier a call goes to a human at the end of a session than at its start",
     ),
     param(
         "early-results",
-        "1",
+        "2",
         "How many times as long as on average results are in the first tenth of a session, when an agent looks around",
     ),
     param(
@@ -140,7 +146,7 @@ const PARAMS: &[Param] = &[
     ),
     param(
         "context-tokens",
-        "160000",
+        "0.85*160000+0.15*900000",
         "Longest prompt of a session; one that asks for a summary may have one more answer in it",
     ),
     param(
@@ -150,7 +156,7 @@ const PARAMS: &[Param] = &[
     ),
     param(
         "summary-tokens",
-        "lognormal(8000,1)",
+        "lognormal(15000,1)",
         "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \
          and project",
     ),
@@ -162,12 +168,12 @@ const PARAMS: &[Param] = &[
     param("retry-seconds", "5", "Seconds until it is sent again"),
     param(
         "rewind",
-        "0.015",
+        "0.025",
         "Chance that the end of the context is replaced by other text after a step (an edit, an elision)",
     ),
     param(
         "rewind-tokens",
-        "0.65*uniform(100,200)+0.35*uniform(10000,40000)",
+        "0.5*uniform(250,500)+0.5*lognormal(90000,0.8)",
         "Tokens replaced then",
     ),
     param(

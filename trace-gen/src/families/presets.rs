@@ -38,6 +38,8 @@ pub const PRESETS: &[Preset] = &[
             ("output-tokens", "lognormal(80,0.7)"),
             ("fast-result-tokens", "lognormal(320,0.7)"),
             ("slow-result-tokens", "lognormal(320,0.7)"),
+            ("human-result-tokens", "lognormal(320,0.7)"),
+            ("early-results", "1"),
             ("context", "keep"),
             ("context-tokens", "32000"),
             ("rewind", "0"),
