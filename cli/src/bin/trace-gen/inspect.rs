@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
+use cli::output::write_output;
+use reports::grouped;
 use trace_gen::inspect::{Quantiles, Summary, inspect};
 
 #[derive(clap::Args)]
@@ -29,19 +31,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn print(summary: &Summary, format: Format) -> Result<()> {
-    match format {
-        Format::Json => {
-            let json = serde_json::to_string_pretty(summary).context("cannot write JSON")?;
-            println!("{json}");
-        }
-        Format::Table => print_table(summary),
-    }
-    Ok(())
+    let text = match format {
+        Format::Json => reports::json(summary),
+        Format::Table => table(summary),
+    };
+    write_output(&text, None)
 }
 
-fn print_table(summary: &Summary) {
-    let line = |name: &str, value: String| println!("{name:<28}{value:>16}");
-    println!("{} (xxh3 {})", summary.path, summary.xxh3);
+fn table(summary: &Summary) -> String {
+    let mut text = format!("{} (xxh3 {})\n", summary.path, summary.xxh3);
+    let mut line = |name: &str, value: String| {
+        text.push_str(&format!("{name:<28}{value:>16}\n"));
+    };
     line("content", summary.content.to_owned());
     line("tokens a block", grouped(u64::from(summary.block_tokens)));
     line("requests", grouped(summary.requests));
@@ -64,42 +65,32 @@ fn print_table(summary: &Summary) {
         "infinite-cache hit rate",
         rate.map_or("-".to_owned(), |rate| format!("{rate:.4}")),
     );
-    println!();
-    println!(
-        "{:<20}{:>10}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
+    text.push_str(&format!(
+        "\n{:<20}{:>10}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n",
         "", "min", "p10", "p50", "p90", "p99", "max", "mean"
-    );
-    print_quantiles("prompt tokens", summary.prompt_tokens_quantiles, 0);
-    print_quantiles("output tokens", summary.output_tokens_quantiles, 0);
-    print_quantiles("gap, s", summary.gap_seconds_quantiles, 3);
-    print_quantiles(
-        "gap in session, s",
-        summary.session_gap_seconds_quantiles,
-        3,
-    );
-}
-
-fn print_quantiles(name: &str, quantiles: Option<Quantiles>, digits: usize) {
-    let Some(q) = quantiles else {
-        println!("{name:<20}{:>10}", "-");
-        return;
-    };
-    print!("{name:<20}{:>10.digits$}", q.min);
-    for value in [q.p10, q.p50, q.p90, q.p99, q.max, q.mean] {
-        print!("{value:>11.digits$}");
-    }
-    println!();
-}
-
-/// A number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    ));
+    for (name, found, digits) in [
+        ("prompt tokens", summary.prompt_tokens_quantiles, 0),
+        ("output tokens", summary.output_tokens_quantiles, 0),
+        ("gap, s", summary.gap_seconds_quantiles, 3),
+        (
+            "gap in session, s",
+            summary.session_gap_seconds_quantiles,
+            3,
+        ),
+    ] {
+        text.push_str(&quantiles(name, found, digits));
     }
     text
+}
+
+fn quantiles(name: &str, found: Option<Quantiles>, digits: usize) -> String {
+    let Some(q) = found else {
+        return format!("{name:<20}{:>10}\n", "-");
+    };
+    let mut text = format!("{name:<20}{:>10.digits$}", q.min);
+    for value in [q.p10, q.p50, q.p90, q.p99, q.max, q.mean] {
+        text.push_str(&format!("{value:>11.digits$}"));
+    }
+    text + "\n"
 }

@@ -64,13 +64,7 @@ struct Out {
 
 fn main() -> ExitCode {
     cli::exit::clean_up_on_interrupt();
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("error: {fault:#}");
-            ExitCode::FAILURE
-        }
-    }
+    cli::exit::exit_code(run())
 }
 
 /// The commands of the families come from their registry, the others are declared here.
