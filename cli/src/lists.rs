@@ -1,5 +1,34 @@
 //! Lists on the command line.
 
+use anyhow::{Result, bail};
+use policies::PolicyPair;
+
+/// Every eviction policy of some lists with every admission policy of others; where no admission policy is named, with the one
+/// that it comes with.
+///
+/// # Errors
+/// If a name or a parameter is not known, or no eviction policy is named; the error lists what is valid.
+pub fn policy_pairs(evictions: &[String], admissions: &[String]) -> Result<Vec<PolicyPair>> {
+    let names = |lists: &[String]| {
+        lists
+            .iter()
+            .flat_map(|list| split_list(list))
+            .collect::<Vec<_>>()
+    };
+    let evictions = names(evictions)
+        .iter()
+        .map(|name| policies::eviction(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let admissions = names(admissions)
+        .iter()
+        .map(|name| policies::admission(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    if evictions.is_empty() {
+        bail!("name at least one policy");
+    }
+    Ok(policies::pairs(&evictions, &admissions))
+}
+
 /// Splits at commas outside parentheses: `lru,slru(threshold=2,x=1)` are two.
 pub fn split_list(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];

@@ -19,7 +19,7 @@ pub fn judge(
     progress: &(dyn Fn() + Sync),
 ) {
     let warmup = u32::try_from(scene.baseline.warmup_requests).expect("fewer than 2^32 requests");
-    let oracle = Oracle::new(scene.workload, scene.cost, warmup);
+    let oracle = Oracle::new(scene.workload, scene.cost.as_ref(), warmup);
     let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_blocks).collect();
     capacities.sort_unstable();
     capacities.dedup();

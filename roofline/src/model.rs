@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use policy_api::StateBytes;
 use serde::{Deserialize, Serialize};
 
 use crate::RooflineError;
@@ -113,6 +114,15 @@ pub struct LayerGroup {
     pub mlp: Mlp,
 }
 
+/// What a prefix cache has to hold of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrefixMemory {
+    /// KV bytes that every token adds.
+    pub kv_bytes_per_token: u64,
+    /// What a saved state weighs, where a prompt resumes only from one.
+    pub state: Option<StateBytes>,
+}
+
 /// A transformer, hybrid or state-space language model, as far as cost depends on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,6 +148,9 @@ pub struct Model {
     /// Format of cached keys and values.
     #[serde(default)]
     pub kv_precision: Precision,
+    /// Bytes of recurrent state, where they are not those of the shapes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurrent_bytes: Option<u64>,
     /// The layers, in groups of equal ones; order does not matter to cost.
     pub groups: Vec<LayerGroup>,
 }
@@ -210,6 +223,12 @@ impl Model {
         self.groups.iter().map(|g| g.layers).sum()
     }
 
+    /// Layers that score tokens against each other; not those of state-space models.
+    pub fn attention_layers(&self) -> u32 {
+        let attends = self.groups.iter().filter(|group| group.mixer.attends());
+        attends.map(|group| group.layers).sum()
+    }
+
     /// Bytes of KV that one more token of context costs. A sliding window counts in full: its cap is per sequence.
     pub fn kv_bytes_per_token(&self) -> u64 {
         let elements: f64 = self
@@ -222,11 +241,53 @@ impl Model {
 
     /// Bytes of recurrent state a sequence needs besides its KV; 0 without state-space layers.
     pub fn state_bytes(&self) -> u64 {
+        if let Some(bytes) = self.recurrent_bytes {
+            return bytes;
+        }
         let elements: f64 = self
             .groups
             .iter()
             .map(|g| f64::from(g.layers) * g.mixer.state_elements())
             .sum();
+        (elements * self.kv_precision.bytes()) as u64
+    }
+
+    /// What a prefix cache has to hold for a prompt to resume.
+    ///
+    /// State-space layers and, beside layers that look back on everything, those with a window make a model that resumes
+    /// only where a state was saved. Where all layers have a window, their KV is held in full, as engines without a window-aware
+    /// cache hold it: nothing else would grow with the prompt.
+    pub fn prefix_memory(&self) -> PrefixMemory {
+        let windows: Vec<_> = self
+            .groups
+            .iter()
+            .filter_map(|group| Some((u64::from(group.mixer.window()?), self.kv_bytes_of(group))))
+            .collect();
+        let in_windows: u64 = windows.iter().map(|(_, kv_bytes)| kv_bytes).sum();
+        let all = self.kv_bytes_per_token();
+        if (in_windows == all || in_windows == 0) && self.state_bytes() == 0 {
+            return PrefixMemory {
+                kv_bytes_per_token: all,
+                state: None,
+            };
+        }
+        let window_tokens = windows.iter().map(|(tokens, _)| *tokens).max().unwrap_or(0);
+        let full: u64 = windows
+            .iter()
+            .map(|(tokens, kv_bytes)| tokens * kv_bytes)
+            .sum();
+        PrefixMemory {
+            kv_bytes_per_token: all - in_windows,
+            state: Some(StateBytes {
+                fixed: self.state_bytes(),
+                per_token: full.checked_div(window_tokens).unwrap_or(0),
+                window_tokens,
+            }),
+        }
+    }
+
+    fn kv_bytes_of(&self, group: &LayerGroup) -> u64 {
+        let elements = f64::from(group.layers) * group.mixer.kv_elements();
         (elements * self.kv_precision.bytes()) as u64
     }
 
@@ -248,6 +309,18 @@ impl LayerGroup {
 }
 
 impl Mixer {
+    fn window(&self) -> Option<u32> {
+        match self {
+            Self::Attention { window, .. } => *window,
+            Self::Mla { .. } | Self::Ssm { .. } => None,
+        }
+    }
+
+    /// Whether every token is scored against others.
+    fn attends(&self) -> bool {
+        !matches!(self, Self::Ssm { .. })
+    }
+
     /// Elements one token adds to the cache of one layer.
     fn kv_elements(&self) -> f64 {
         match *self {

@@ -160,6 +160,10 @@ impl EvictionPolicy for Lirs {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId) {
+        self.runs.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -92,6 +92,10 @@ impl EvictionPolicy for LmCacheCost {
         self.tokens.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId) {
+        self.tokens.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

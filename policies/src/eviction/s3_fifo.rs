@@ -174,6 +174,11 @@ impl EvictionPolicy for S3Fifo {
         self.main.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId) {
+        self.small.remove(head);
+        self.main.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

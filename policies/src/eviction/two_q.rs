@@ -124,6 +124,10 @@ impl EvictionPolicy for TwoQ {
         self.segments.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId) {
+        self.segments.remove(head);
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.ghosts.look_up(request);
     }

@@ -238,6 +238,10 @@ impl EvictionPolicy for WTinyLfu {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId) {
+        self.runs.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

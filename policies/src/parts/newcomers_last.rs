@@ -68,6 +68,11 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
         self.policy.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId) {
+        self.reveal();
+        self.policy.merge(head, tail);
+    }
+
     fn wants_runs(&self) -> bool {
         self.policy.wants_runs()
     }
