@@ -226,7 +226,7 @@ impl Cache<'_> {
             self.runs[parent].children_xor ^= head.0 ^ tail.0;
         }
         self.runs.remove(head);
-        policy.merge(head, tail);
+        policy.merge(head, tail, above.blocks);
         if self.runs[tail].on_offer {
             policy.offer(&self.candidate(tail));
         }

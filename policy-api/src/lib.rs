@@ -165,9 +165,9 @@ pub trait EvictionPolicy {
     /// A run was cut in two: `tail` is the old id, `head` a new one that starts with the same history.
     fn split(&mut self, _head: RunId, _tail: RunId) {}
 
-    /// Checkpoint models: a run without a state became one with its only child, whose id stays. The head's id is dead; the
-    /// tail, if it is on offer, is offered again.
-    fn merge(&mut self, _head: RunId, _tail: RunId) {}
+    /// Checkpoint models: a run without a state became one with its only child, whose id and history stay. The head's id is
+    /// dead, its `head_blocks` are the tail's; if the tail is on offer, it is offered again.
+    fn merge(&mut self, _head: RunId, _tail: RunId, _head_blocks: u32) {}
 
     /// Whether [`observe`](Self::observe) should be given the runs on the path.
     fn wants_runs(&self) -> bool {
@@ -257,8 +257,8 @@ impl EvictionPolicy for Pair {
         self.eviction.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId) {
-        self.eviction.merge(head, tail);
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.eviction.merge(head, tail, head_blocks);
     }
 
     fn wants_runs(&self) -> bool {

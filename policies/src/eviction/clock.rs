@@ -48,7 +48,7 @@ impl EvictionPolicy for Clock {
         self.0.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.0.remove(head);
     }
 }

@@ -217,7 +217,7 @@ impl EvictionPolicy for Continuum {
         self.pins.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.pins.remove(head);
     }
 

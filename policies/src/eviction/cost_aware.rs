@@ -134,7 +134,7 @@ impl EvictionPolicy for Faded {
         self.uses.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.uses.remove(head);
     }
 

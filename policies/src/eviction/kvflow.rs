@@ -137,7 +137,7 @@ impl EvictionPolicy for KvFlow {
         self.agents.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.agents.remove(head);
     }
 

@@ -154,7 +154,7 @@ impl EvictionPolicy for LeCar {
         self.former_uses.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.former_uses.remove(head);
     }
 

@@ -92,7 +92,7 @@ impl EvictionPolicy for LmCacheCost {
         self.tokens.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.tokens.remove(head);
     }
 

@@ -80,7 +80,7 @@ impl EvictionPolicy for LruK {
         self.before.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.before.remove(head);
     }
 

@@ -71,7 +71,7 @@ impl EvictionPolicy for Parrot {
         self.remaining.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.remaining.remove(head);
     }
 

@@ -141,7 +141,7 @@ impl EvictionPolicy for Priority {
         self.claims.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.claims.remove(head);
     }
 

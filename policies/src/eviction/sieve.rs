@@ -159,7 +159,7 @@ impl EvictionPolicy for Sieve {
         self.runs.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.runs.remove(head);
     }
 }

@@ -89,7 +89,7 @@ impl EvictionPolicy for Vllm {
         self.runs.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId) {
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
         self.runs.remove(head);
     }
 

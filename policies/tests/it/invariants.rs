@@ -123,9 +123,9 @@ impl EvictionPolicy for Asking {
         self.ask();
         self.0.split(head, tail);
     }
-    fn merge(&mut self, head: RunId, tail: RunId) {
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
         self.ask();
-        self.0.merge(head, tail);
+        self.0.merge(head, tail, head_blocks);
     }
     fn wants_runs(&self) -> bool {
         self.0.wants_runs()
