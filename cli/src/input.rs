@@ -51,6 +51,20 @@ impl Pricing {
     pub fn block_bytes(&self, workload: &Workload) -> u64 {
         self.memory.kv_bytes_per_token * u64::from(workload.block_tokens())
     }
+
+    /// Refuses a model that resumes only from saved states.
+    ///
+    /// # Errors
+    /// If it does; the error says what is not for such models.
+    pub fn need_kv_per_token(&self, what: &str) -> Result<()> {
+        if self.memory.state.is_some() {
+            bail!(
+                "{what} is for models whose KV is per token, and {} resumes only from saved states: use another --model",
+                self.model.name
+            );
+        }
+        Ok(())
+    }
 }
 
 impl Input {

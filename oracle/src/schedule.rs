@@ -36,7 +36,7 @@ pub(crate) fn replay_in(
     hits
 }
 
-struct Unpriced;
+pub(crate) struct Unpriced;
 
 impl PrefillCost for Unpriced {
     fn prefill(&self, _: u64, _: u64) -> Work {

@@ -174,6 +174,13 @@ pub(crate) fn total(hit_blocks: &[u32]) -> u64 {
     hit_blocks.iter().map(|hit| u64::from(*hit)).sum()
 }
 
+/// Seconds that such hits save in all.
+pub(crate) fn total_saved(workload: &Workload, cost: &dyn CostModel, hit_blocks: &[u32]) -> f64 {
+    let each = (0..).zip(hit_blocks);
+    each.map(|(time, hit)| saved(workload, cost, time, *hit))
+        .sum()
+}
+
 /// The interval of one block, found by searching the trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockInterval {

@@ -27,6 +27,7 @@ pub(crate) fn regret(args: &Regret) -> Result<()> {
     args.output.out.as_deref().map_or(Ok(()), check_writable)?;
     let pairs = policy_pairs(&args.policies, &args.admissions)?;
     let pricing = args.input.pricing()?;
+    pricing.need_kv_per_token("oracle regret")?;
     start(&args.effort)?;
     let traces = args.input.load()?;
     let report = Report {
