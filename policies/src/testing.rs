@@ -5,7 +5,7 @@ mod support;
 
 use policy_api::{BlockId, Candidate, Frees, Pair, RequestView, RunId, Work};
 
-pub(crate) use support::{Ask, Trace, ask, asks};
+pub(crate) use support::{Ask, FlatCost, Trace, ask, asks, shape};
 
 use cache::EvictUnit;
 
@@ -14,10 +14,7 @@ use crate::registry::{admission, build, eviction};
 
 /// A cache of so many blocks of one token and one byte.
 pub(crate) fn setup(capacity_blocks: u64, seed: u64) -> Setup {
-    Setup::new(
-        support::shape(capacity_blocks, EvictUnit::Block, None),
-        seed,
-    )
+    Setup::new(shape(capacity_blocks, EvictUnit::Block, None), seed)
 }
 
 fn pair(policies: [&str; 2], setup: Setup) -> Pair {

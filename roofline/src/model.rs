@@ -422,3 +422,71 @@ impl Mlp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Gpu, cost_model};
+
+    fn memory(name: &str) -> PrefixMemory {
+        Model::named(name).unwrap().prefix_memory()
+    }
+
+    /// Marconi (arXiv 2411.19379): fp16 KV takes 4*d bytes a token and attention layer, a state 2*d*n + 8*(2*d + 2*n) a layer.
+    #[test]
+    fn a_checkpoint_of_the_hybrid_weighs_408_75_tokens() {
+        let (d, n) = (4096, 128);
+        let PrefixMemory {
+            kv_bytes_per_token,
+            state,
+        } = memory("hybrid-7b");
+        let state = state.unwrap();
+        assert_eq!(kv_bytes_per_token, 4 * 4 * d);
+        assert_eq!(state.at(1), 24 * (2 * d * n + 8 * (2 * d + 2 * n)));
+        assert_eq!((state.at(1), state.at(100_000)), (26_787_840, 26_787_840));
+        assert_eq!(state.at(1) as f64 / kv_bytes_per_token as f64, 408.75);
+    }
+
+    /// Its FLOPs for a prompt of `l` tokens: attention 8*l*d^2 + 4*l^2*d, MLP 16*l*d^2, SSM 12*l*d^2 + 16*l*d*n + 10*l*d a layer.
+    #[test]
+    fn the_hybrids_flops_are_those_of_marconi() {
+        let (d, n) = (4096.0, 128.0);
+        let model = Model::named("hybrid-7b").unwrap();
+        let cost = cost_model("course", &model, &Gpu::named("course-h100").unwrap()).unwrap();
+        for tokens in [1_000_u64, 10_000, 100_000] {
+            let l = tokens as f64;
+            let attention = 8.0 * l * d * d + 4.0 * l * l * d;
+            let ssm = 12.0 * l * d * d + 16.0 * l * d * n + 10.0 * l * d;
+            let published = 4.0 * attention + 28.0 * 16.0 * l * d * d + 24.0 * ssm;
+            let ours = cost.prefill(tokens, 0).flops;
+            assert!(
+                (ours / published - 1.0).abs() < 0.06,
+                "{tokens}: {}",
+                ours / published
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_cache_holds_depends_on_how_layers_look_back() {
+        let jamba = memory("jamba-v0.1");
+        assert_eq!(jamba.kv_bytes_per_token, 4 * 2 * 8 * 128 * 2);
+        assert_eq!(jamba.state.unwrap().at(7), 28 * 8192 * (16 + 3) * 2);
+        // Of 48 layers 40 look back on 1,024 tokens; until then their state grows.
+        let gemma = memory("gemma-3-12b");
+        let layer = 2 * 8 * 256 * 2;
+        assert_eq!(gemma.kv_bytes_per_token, 8 * layer);
+        let state = gemma.state.unwrap();
+        assert_eq!(state.at(100), 40 * layer * 100);
+        assert_eq!(state.at(1 << 20), 40 * layer * 1024);
+        for per_token in ["course-7b", "deepseek-v3", "mistral-7b"] {
+            assert_eq!(memory(per_token).state, None, "{per_token}");
+        }
+    }
+
+    #[test]
+    fn gemma_has_the_parameters_it_is_named_for() {
+        let parameters = Model::named("gemma-3-12b").unwrap().parameters;
+        assert!((parameters / 11.77e9 - 1.0).abs() < 0.01, "{parameters}");
+    }
+}

@@ -261,3 +261,129 @@ impl Tuner {
         saved
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cache::Outcome;
+    use policy_api::{StateBytes, Work};
+
+    use super::*;
+    use crate::testing::{FlatCost, Trace, asks, leaf, shape, view};
+
+    fn candidate(id: u32, last_used: u32, flops: f64) -> Candidate {
+        Candidate {
+            last_used,
+            recompute: Work {
+                seconds: 0.0,
+                flops,
+            },
+            bytes: 2,
+            ..leaf(id)
+        }
+    }
+
+    /// At request 9 the ages are 2, 5 and 10, so recency is 1, 1/4 and 0 once normalised, and saving 0, 1/2 and 1.
+    #[test]
+    fn alpha_weighs_saving_against_recency() {
+        let first = |alpha: f64| {
+            let mut policy = Marconi::new(alpha, None);
+            policy.now = 9;
+            for one in [
+                candidate(1, 8, 10.0),
+                candidate(2, 5, 30.0),
+                candidate(3, 0, 50.0),
+            ] {
+                policy.offer(&one);
+            }
+            policy.victim().map(|victim| victim.id.0)
+        };
+        assert_eq!(first(0.0), Some(3));
+        assert_eq!(first(0.5), Some(3), "a tie at 1/2: the older goes");
+        assert_eq!(first(0.6), Some(2));
+        assert_eq!(first(2.0), Some(1));
+    }
+
+    #[test]
+    fn what_is_equal_counts_one() {
+        let norm = Norm::over([3.0, 3.0].into_iter());
+        assert_eq!(norm.of(3.0), 1.0);
+        let mut policy = Marconi::new(1.0, None);
+        policy.offer(&candidate(1, 0, 1.0));
+        assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
+        policy.withdraw(RunId(1), Why::Used);
+        assert_eq!(policy.victim(), None);
+    }
+
+    /// Short paths flood a cache in which long ones come back, each a little longer.
+    fn traffic() -> Trace {
+        let mut paths = Vec::new();
+        for turn in 1..30 {
+            for long in ['a', 'b', 'c'] {
+                paths.push(long.to_string().repeat(4 + 2 * (turn / 2)));
+                paths.push(char::from(b'd' + turn as u8 % 20).to_string().repeat(3));
+                paths.push(format!("{}{long}", char::from(b'A' + turn as u8 % 26)));
+            }
+        }
+        Trace::new(&asks(&paths))
+    }
+
+    /// What happens to each request under a fixed weight.
+    fn outcomes(alpha: f64, trace: &Trace, shape: Shape) -> Vec<Outcome> {
+        let mut policy = Pair {
+            eviction: Box::new(Marconi::new(alpha, None)),
+            admission: Box::new(MarconiAdmission),
+        };
+        let mut cache = trace.cache_of(shape);
+        let indices = 0..trace.requests.len();
+        indices
+            .map(|index| trace.serve(index, &mut cache, &mut policy))
+            .collect()
+    }
+
+    #[test]
+    fn alpha_is_the_one_that_would_have_saved_most_in_the_window() {
+        let trace = traffic();
+        let state = StateBytes {
+            fixed: 4,
+            ..StateBytes::default()
+        };
+        let shape = shape(70, EvictUnit::Block, Some(state));
+        let setup = Setup {
+            cost: Some(Arc::new(FlatCost)),
+            ..Setup::new(shape, 0)
+        };
+        let evicts = |outcome: &Outcome| outcome.evicted_blocks + outcome.evicted_states > 0;
+        let before = outcomes(0.0, &trace, shape).iter().position(evicts);
+        let before = before.expect("the cache is too small");
+        let window = before..before + WINDOW * before;
+
+        let mut policy = Marconi::new(0.0, Tuner::new(&setup));
+        for (index, request) in trace.requests.iter().enumerate().take(window.end + 1) {
+            let request = RequestView {
+                index: index as u32,
+                prompt_tokens: request.prompt_tokens,
+                ..view(trace.path(request))
+            };
+            policy.observe(&request, &[]);
+            if index == before {
+                policy.evicted(&leaf(0), true);
+            }
+        }
+        assert!(policy.tuner.is_none(), "the window of {window:?} is past");
+        let saved = |tenths: u32| {
+            let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, shape);
+            outcomes[window.clone()]
+                .iter()
+                .map(|o| o.hit_blocks)
+                .sum::<u32>()
+        };
+        let saved: Vec<_> = (0..=TENTHS).map(saved).collect();
+        let most = saved.iter().max();
+        let best = saved
+            .iter()
+            .position(|one| Some(one) == most)
+            .expect("one of them");
+        assert!(best > 0, "alpha matters: {saved:?}");
+        assert_eq!(policy.alpha, best as f64 / 10.0);
+    }
+}
