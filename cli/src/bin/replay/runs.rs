@@ -3,13 +3,16 @@
 use anyhow::{Context, Result, bail};
 use cli::input::{Pricing, trace_record};
 use cli::lists::split_list;
-use cli::output::{Format, check_writable, write_output};
+use cli::output::{check_writable, write_output};
 use cli::progress::progress_bar;
-use policies::{AdmissionSpec, EvictionSpec};
+use policies::{ADMISSION, AdmissionSpec, EVICTION, Entry, EvictionSpec};
 use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
 use trace::{Loaded, ResultWriter};
 
-use crate::args::Replay;
+use crate::args::{Format, Replay};
+
+/// On the command line: every policy of the registry.
+const EVERY: &str = "every";
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
@@ -40,6 +43,7 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
     };
     let text = match args.output.format {
         Format::Table => reports::run_table(&report),
+        Format::Markdown => reports::run_markdown(&report),
         Format::Json => reports::json(&report),
         Format::Csv => reports::runs_csv(&report),
     };
@@ -47,17 +51,11 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
 }
 
 fn read_request(args: &Replay) -> Result<Request> {
-    let names = |lists: &[String]| {
-        lists
-            .iter()
-            .flat_map(|list| split_list(list))
-            .collect::<Vec<_>>()
-    };
-    let evictions = names(&args.policies)
+    let evictions = names(&args.policies, EVICTION)
         .iter()
         .map(|name| policies::eviction(name))
         .collect::<Result<Vec<_>, _>>()?;
-    let admissions = names(&args.admissions)
+    let admissions = names(&args.admissions, ADMISSION)
         .iter()
         .map(|name| policies::admission(name))
         .collect::<Result<Vec<_>, _>>()?;
@@ -78,6 +76,19 @@ fn read_request(args: &Replay) -> Result<Request> {
         admissions,
         pricing: args.input.pricing()?,
     })
+}
+
+/// The names in lists as one writes them.
+fn names<B>(lists: &[String], registry: &[Entry<B>]) -> Vec<String> {
+    let of_registry = || registry.iter().map(|entry| entry.name.to_owned()).collect();
+    lists
+        .iter()
+        .flat_map(|list| split_list(list))
+        .flat_map(|name| match name.as_str() {
+            EVERY => of_registry(),
+            _ => vec![name],
+        })
+        .collect()
 }
 
 fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
