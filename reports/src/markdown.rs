@@ -9,14 +9,72 @@ use crate::run_table::{head, notes};
 const LEGEND: &str = "Tokens hit / prefill recovered, in per cent. The best that a policy without hints reaches at a \
     capacity is bold.\n";
 
+/// What the cells of the overview hold.
+const OVERVIEW: &str = "Prefill recovered over the most that the oracle allows, in per cent, averaged over the capacities. \
+    The best without hints is bold.\n";
+
 /// One section a trace: what was replayed, then a table with a row a policy pair and a column a capacity. Runs held against
-/// the oracle bring a row of what it certifies that no policy can pass.
+/// the oracle bring a row of what it certifies that no policy can pass; of several traces, an overview stands before them.
 pub fn run_markdown(report: &Report) -> String {
     let sections = report.traces.iter().map(|trace| {
         let of_trace = report.runs.iter().filter(|run| run.trace == trace.path);
         section(trace, &of_trace.collect::<Vec<_>>())
     });
-    sections.collect::<Vec<_>>().join("\n")
+    overview(report)
+        .into_iter()
+        .chain(sections)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A row a policy pair, a column a trace: the mean capture over the capacities.
+fn overview(report: &Report) -> Option<String> {
+    let runs: Vec<_> = report.runs.iter().collect();
+    if report.traces.len() < 2 || runs.iter().any(|run| run.against_oracle.is_none()) {
+        return None;
+    }
+    let pairs = firsts(&runs, pair);
+    let captures: Vec<Vec<_>> = report
+        .traces
+        .iter()
+        .map(|trace| {
+            let of_trace = runs.iter().filter(|run| run.trace == trace.path);
+            let of_trace: Vec<_> = of_trace.copied().collect();
+            let capture = |row: &&RunRecord| mean_capture(row, &of_trace);
+            pairs.iter().map(capture).collect()
+        })
+        .collect();
+    let mut rows = vec![
+        ["policy", "admission"]
+            .into_iter()
+            .chain(report.traces.iter().map(|trace| trace.path.as_str()))
+            .map(str::to_owned)
+            .collect(),
+    ];
+    for (index, row) in pairs.iter().enumerate() {
+        let cells = captures.iter().map(|column| {
+            let rivals = pairs
+                .iter()
+                .zip(column)
+                .filter(|(rival, _)| is_online(rival));
+            figure(
+                row,
+                column[index],
+                rivals.filter_map(|(_, capture)| *capture),
+            )
+        });
+        rows.push(names(row).into_iter().chain(cells).collect());
+    }
+    Some(format!("### Overview\n\n{OVERVIEW}\n{}", lines(&rows)))
+}
+
+fn mean_capture(row: &RunRecord, runs: &[&RunRecord]) -> Option<f64> {
+    let of_row = runs.iter().filter(|run| pair(run) == pair(row));
+    let captures: Vec<_> = of_row
+        .filter_map(|run| run.against_oracle.as_ref()?.capture)
+        .collect();
+    let mean = captures.iter().sum::<f64>() / captures.len() as f64;
+    (!captures.is_empty()).then_some(mean)
 }
 
 fn section(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
@@ -42,25 +100,31 @@ fn table(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
     let mut header = vec!["policy".to_owned(), "admission".to_owned()];
     header.extend(columns.iter().map(|column| capacity(trace, column)));
     let mut rows = vec![header];
-    for pair in firsts(runs, |run| (&run.policy, &run.admission)) {
+    for row in firsts(runs, pair) {
         let cells = columns.iter().map(|column| {
-            let of_row = |run: &&&RunRecord| {
-                (&run.policy, &run.admission) == (&pair.policy, &pair.admission)
-                    && run.capacity_bytes == column.capacity_bytes
-            };
-            let run = runs.iter().find(of_row);
+            let mut of_column = runs
+                .iter()
+                .filter(|run| run.capacity_bytes == column.capacity_bytes);
+            let run = of_column.find(|run| pair(run) == pair(row));
             run.map_or_else(String::new, |run| cell(run, runs))
         });
-        let hints = if is_online(pair) { "" } else { " (hints)" };
-        let mut row = vec![
-            format!("`{}`{hints}", pair.policy),
-            format!("`{}`", pair.admission),
-        ];
-        row.extend(cells);
-        rows.push(row);
+        rows.push(names(row).into_iter().chain(cells).collect());
     }
     rows.extend(limits(&columns));
     lines(&rows)
+}
+
+fn pair(run: &RunRecord) -> (&str, &str) {
+    (&run.policy, &run.admission)
+}
+
+/// The first two cells of a row.
+fn names(run: &RunRecord) -> [String; 2] {
+    let hints = if is_online(run) { "" } else { " (hints)" };
+    [
+        format!("`{}`{hints}", run.policy),
+        format!("`{}`", run.admission),
+    ]
 }
 
 /// The first run of each key, in the order of the runs.
@@ -92,23 +156,30 @@ fn is_online(run: &RunRecord) -> bool {
     run.track == "online"
 }
 
-/// The run's two figures; each is bold where it reads the same as the best online one at that capacity.
+/// The run's two figures.
 fn cell(run: &RunRecord, runs: &[&RunRecord]) -> String {
-    let figure = |of: fn(&RunRecord) -> Option<f64>| {
-        let rivals = runs
-            .iter()
-            .filter(|rival| is_online(rival) && rival.capacity_bytes == run.capacity_bytes);
-        let best = rivals.filter_map(|rival| of(rival)).max_by(f64::total_cmp);
-        let text = number(of(run));
-        if is_online(run) && best.is_some() && text == number(best) {
-            format!("**{text}**")
-        } else {
-            text
-        }
+    let rivals = || {
+        let rivals = runs.iter().filter(|rival| is_online(rival));
+        rivals.filter(|rival| rival.capacity_bytes == run.capacity_bytes)
     };
-    let hit = figure(|run| run.token_hit_rate);
-    let recovered = figure(|run| run.prefill_recovered);
-    format!("{hit} / {recovered}")
+    let hits = rivals().filter_map(|rival| rival.token_hit_rate);
+    let recovered = rivals().filter_map(|rival| rival.prefill_recovered);
+    format!(
+        "{} / {}",
+        figure(run, run.token_hit_rate, hits),
+        figure(run, run.prefill_recovered, recovered)
+    )
+}
+
+/// A figure of a run; bold where it is an online one and reads the same as the best of the `rivals`.
+fn figure(run: &RunRecord, share: Option<f64>, rivals: impl Iterator<Item = f64>) -> String {
+    let best = rivals.max_by(f64::total_cmp);
+    let text = number(share);
+    if is_online(run) && best.is_some() && text == number(best) {
+        format!("**{text}**")
+    } else {
+        text
+    }
 }
 
 /// Hundredths without the sign, which would stand in every cell.
@@ -250,6 +321,16 @@ mod tests {
         }
     }
 
+    fn against(capture: f64) -> AgainstOracle {
+        AgainstOracle {
+            capture: Some(capture),
+            gap_closed: None,
+            oracle_seconds_upper: 8_500.0,
+            oracle_seconds_lower: 8_400.0,
+            oracle_hit_tokens_upper: 8_600,
+        }
+    }
+
     fn report(runs: Vec<RunRecord>) -> Report {
         Report {
             schema: SCHEMA,
@@ -274,13 +355,7 @@ mod tests {
             hinted(100, 8_000),
         ];
         let oracle = |mut run: RunRecord| {
-            run.against_oracle = Some(AgainstOracle {
-                capture: None,
-                gap_closed: None,
-                oracle_seconds_upper: 8_500.0,
-                oracle_seconds_lower: 8_400.0,
-                oracle_hit_tokens_upper: 8_600,
-            });
+            run.against_oracle = Some(against(1.0));
             run
         };
         let report = report(runs.into_iter().map(oracle).collect());
@@ -304,6 +379,31 @@ mod tests {
 
         - parrot reads declared hints, and this trace has none: it decides as it does without
         ");
+    }
+
+    #[test]
+    fn an_overview_of_several_traces() {
+        let of = |trace: &str, policy, captures: [f64; 2]| {
+            captures.map(|capture| RunRecord {
+                trace: trace.to_owned(),
+                against_oracle: Some(against(capture)),
+                ..run(policy, 40, 5_000)
+            })
+        };
+        let runs = [
+            of("a.parquet", "lru", [0.5, 0.7]),
+            of("a.parquet", "fifo", [0.6, 0.4]),
+            of("b.parquet", "lru", [0.8, 0.8]),
+            of("b.parquet", "fifo", [0.8, 1.0]),
+        ];
+        let mut report = report(runs.concat());
+        report.traces.push(TraceRecord {
+            path: "b.parquet".to_owned(),
+            ..trace()
+        });
+        assert_snapshot!(overview(&report).unwrap(), @"");
+        report.runs[3].against_oracle = None;
+        assert_eq!(overview(&report), None);
     }
 
     #[test]
