@@ -1,7 +1,10 @@
 //! Lists on the command line.
 
 use anyhow::{Result, bail};
-use policies::PolicyPair;
+use policies::{ADMISSION, EVICTION, Entry, PolicyPair};
+
+/// On the command line: every policy of the registry.
+const EVERY: &str = "every";
 
 /// Every eviction policy of some lists with every admission policy of others; where no admission policy is named, with the one
 /// that it comes with.
@@ -9,17 +12,11 @@ use policies::PolicyPair;
 /// # Errors
 /// If a name or a parameter is not known, or no eviction policy is named; the error lists what is valid.
 pub fn policy_pairs(evictions: &[String], admissions: &[String]) -> Result<Vec<PolicyPair>> {
-    let names = |lists: &[String]| {
-        lists
-            .iter()
-            .flat_map(|list| split_list(list))
-            .collect::<Vec<_>>()
-    };
-    let evictions = names(evictions)
+    let evictions = names(evictions, EVICTION)
         .iter()
         .map(|name| policies::eviction(name))
         .collect::<Result<Vec<_>, _>>()?;
-    let admissions = names(admissions)
+    let admissions = names(admissions, ADMISSION)
         .iter()
         .map(|name| policies::admission(name))
         .collect::<Result<Vec<_>, _>>()?;
@@ -27,6 +24,19 @@ pub fn policy_pairs(evictions: &[String], admissions: &[String]) -> Result<Vec<P
         bail!("name at least one policy");
     }
     Ok(policies::pairs(&evictions, &admissions))
+}
+
+/// The names in lists as one writes them.
+fn names<B>(lists: &[String], registry: &[Entry<B>]) -> Vec<String> {
+    let of_registry = || registry.iter().map(|entry| entry.name.to_owned()).collect();
+    lists
+        .iter()
+        .flat_map(|list| split_list(list))
+        .flat_map(|name| match name.as_str() {
+            EVERY => of_registry(),
+            _ => vec![name],
+        })
+        .collect()
 }
 
 /// Splits at commas outside parentheses: `lru,slru(threshold=2,x=1)` are two.

@@ -7,22 +7,23 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use trace::AtomicFile;
 
-/// Flags that say what the output looks like and where it goes.
+/// Flags that say what the output looks like and where it goes. `F` lists the forms of the command.
 #[derive(Debug, clap::Args)]
-pub struct Output {
+pub struct Output<F: ValueEnum + Default + Send + Sync + 'static = Format> {
     /// Form of the output.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t)]
+    pub format: F,
 
     /// Write the output to a file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// Forms of output.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// Forms of output that most commands have.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Format {
     /// For people.
+    #[default]
     Table,
     /// One object, for machines.
     Json,

@@ -38,6 +38,12 @@ pub(crate) fn victims(policy: &str, capacity_blocks: u64, asks: &[Ask]) -> Vec<S
     )
 }
 
+/// Requests that say nothing but their path are served as under LRU.
+pub(crate) fn assert_is_lru(policy: &str) {
+    let paths = asks(&["ab", "c", "abd", "e", "fg", "ab", "h", "cd", "a", "e"]);
+    assert_eq!(victims(policy, 4, &paths), victims("lru", 4, &paths));
+}
+
 /// Blocks of each request's path that are resident once it was admitted, under LRU.
 pub(crate) fn admitted(policy: &str, capacity_blocks: u64, asks: &[Ask]) -> Vec<u32> {
     let mut pair = pair(["lru", policy], setup(capacity_blocks, 0));

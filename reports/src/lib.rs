@@ -3,6 +3,7 @@
 //! What this crate does not know: how anything was measured, files, and the terminal.
 
 mod csv_form;
+mod markdown;
 mod numbers;
 mod oracle_table;
 mod plain;
@@ -12,6 +13,7 @@ use replay::Report;
 use serde::Serialize;
 
 pub use csv_form::csv;
+pub use markdown::run_markdown;
 pub use numbers::{bytes, grouped, percent};
 pub use oracle_table::{curve_table, oracle_table, regret_csv, regret_table};
 pub use run_table::run_table;

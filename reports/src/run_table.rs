@@ -18,13 +18,18 @@ pub fn run_table(report: &Report) -> String {
             text.push('\n');
         }
         text.push_str(&head(trace, &runs));
+        text.push('\n');
         text.push_str(&table(&runs));
-        text.push_str(&notes(&runs));
+        let notes = notes(&runs);
+        if !notes.is_empty() {
+            text.push_str(&format!("\n{}\n", notes.join("\n")));
+        }
     }
     text
 }
 
-fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
+/// What was replayed, what it costs without a cache, and what an unlimited one recovers: a line each.
+pub(crate) fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
     let mut text = trace_line(trace);
     if let Some(run) = runs.first() {
         text.push_str(&format!(
@@ -49,7 +54,6 @@ fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
             ceiling.prefill_seconds_recovered,
         ));
     }
-    text.push('\n');
     text
 }
 
@@ -93,33 +97,34 @@ fn table(runs: &[&RunRecord]) -> String {
     plain(&header, rows, 2)
 }
 
-fn notes(runs: &[&RunRecord]) -> String {
+/// What a reader of the figures must know besides, a line each.
+pub(crate) fn notes(runs: &[&RunRecord]) -> Vec<String> {
     let faulty = runs.iter().filter(|run| run.policy_faults > 0);
-    let mut text: String = faulty
+    let mut notes: Vec<_> = faulty
         .map(|run| {
             let first = run.first_fault.as_deref().unwrap_or("none recorded");
             format!(
-                "\n{} answered wrong {} times; first: {first}",
+                "{} answered wrong {} times; first: {first}",
                 run.policy,
                 grouped(run.policy_faults)
             )
         })
         .collect();
     for run in runs.iter().filter(|run| run.hints_missing) {
-        text.push_str(&format!(
-            "\n{} reads declared hints, and this trace has none: it decides as it does without",
+        let note = format!(
+            "{} reads declared hints, and this trace has none: it decides as it does without",
             run.policy
-        ));
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
     }
     if let Some(timings) = runs.iter().find_map(|run| run.timings.as_ref()) {
         let rate = timings.touches_per_second / 1e6;
-        text.push_str(&format!(
-            "\nfirst run: {:.3} s, {rate:.1} M block touches/s",
+        notes.push(format!(
+            "first run: {:.3} s, {rate:.1} M block touches/s",
             timings.replay_seconds
         ));
     }
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
+    notes
 }

@@ -16,6 +16,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::entry::{EvictionEntry, Setup, Track};
+use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::indexed_set::IndexedSet;
 use crate::parts::per_request::PerRequest;
@@ -39,12 +40,23 @@ const FEATURES: usize = 12;
 const LEARNING_RATE: f64 = 0.02;
 
 type Features = [f64; FEATURES];
+/// The only feature that changes while a leaf is on offer.
+const AGE: usize = 1;
+
+/// What decides about a leaf on offer: 64 are looked at for every eviction.
+#[derive(Clone)]
+struct Leaf {
+    /// Its features, but for the age.
+    features: Features,
+    last_used_us: i64,
+    order: LruOrder,
+}
 
 struct Lrb {
     now_us: i64,
     arrivals_us: PerRequest<i64>,
     on_offer: IndexedSet,
-    leaves: RunTable<Candidate>,
+    leaves: RunTable<Leaf>,
     weights: Features,
     generator: ChaCha8Rng,
     drawn: u64,
@@ -59,7 +71,7 @@ impl Lrb {
         let mut generator = ChaCha8Rng::seed_from_u64(setup.seed);
         let mut weights = [0.0; FEATURES];
         // As long as nothing is learned the next use is as far as the last: LRU.
-        weights[1] = 1.0;
+        weights[AGE] = 1.0;
         Self {
             now_us: 0,
             arrivals_us: PerRequest::new(),
@@ -130,8 +142,10 @@ impl Lrb {
             }
         });
         let distance = |id: &RunId| {
-            let run = self.leaves.get(*id)?;
-            Some(self.predict(&self.features(run, self.age_us(run))))
+            let leaf = self.leaves.get(*id)?;
+            let mut features = leaf.features;
+            features[AGE] = log_time((self.now_us - leaf.last_used_us) as f64);
+            Some(self.predict(&features))
         };
         sample
             .map(|id| (distance(&id).unwrap_or(f64::MIN), id))
@@ -141,7 +155,7 @@ impl Lrb {
 
     /// Ties: the older last use, then the deeper.
     fn older(&self, left: RunId, right: RunId) -> std::cmp::Ordering {
-        let order = |id| self.leaves.get(id).map(crate::parts::by_key::lru_order);
+        let order = |id| self.leaves.get(id).map(|leaf| leaf.order);
         order(right).cmp(&order(left))
     }
 
@@ -164,7 +178,12 @@ impl EvictionPolicy for Lrb {
             self.learn(&before, true);
         }
         self.on_offer.insert(leaf.id);
-        self.leaves.put(leaf.id, *leaf);
+        let known = Leaf {
+            features: self.features(leaf, 0.0),
+            last_used_us: self.arrivals_us.at(leaf.last_used),
+            order: lru_order(leaf),
+        };
+        self.leaves.put(leaf.id, known);
     }
 
     fn withdraw(&mut self, id: RunId, _: Why) {

@@ -4,16 +4,16 @@
 //! the request's end are what a miss there would cost; an average that gives the latest request a weight of 0.2, over the
 //! run's bytes and over 1 + age / 60 s, is the run's worth. The run worth least goes.
 //!
-//! Ages are in buckets of half an octave from one second on, each counted as its lower edge, so the worth is at most 41% too
-//! high; within that the order is exact over all leaves.
+//! Ages are in buckets, each counted as its lower edge; an edge is where the worth has faded by another quarter of an
+//! octave, so it is at most 19% too high; within that the order is exact over all leaves.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and a move per bucket of age. Do not use it where long runs are
-//! worth their bytes: a run's own length is in the divisor only.
+//! Cost: as `lru`, one visit to every run of the path, and a move per bucket of age, of which the first minute has four.
+//! Do not use it where long runs are worth their bytes: a run's own length is in the divisor only.
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
 use crate::entry::{EvictionEntry, Track};
-use crate::parts::aging::{Aging, geometric_edges};
+use crate::parts::aging::Aging;
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::per_request::PerRequest;
 use crate::parts::run_table::RunTable;
@@ -23,7 +23,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     summary: "average tokens behind the run's start per byte, over 1 + age / 60 s; the smallest goes",
     source: "LMCache (cost-aware policy)",
     idea: "A miss costs everything from the run's start on; per byte, and fading with age. Ages count in buckets of \
-           half an octave, exact over all leaves within them.",
+           a quarter octave of worth, exact over all leaves within them.",
     cost: "O(log leaves) per offer and age bucket, amortised; one visit to every run of the path",
     avoid_when: "long runs are worth their bytes",
     params: &[],
@@ -33,7 +33,10 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 
 /// Weight of the latest request in the average.
 const LATEST: f64 = 0.2;
-const FADE_S: f64 = 60.0;
+const FADE_US: f64 = 60e6;
+/// Buckets of age: as many as fade the worth by 20 octaves, which takes two years.
+const BUCKETS: u32 = 80;
+const BUCKETS_PER_OCTAVE: f64 = 4.0;
 
 struct LmCacheCost {
     block_tokens: u32,
@@ -46,7 +49,7 @@ struct LmCacheCost {
 
 impl LmCacheCost {
     fn new(block_tokens: u32) -> Self {
-        let edges = geometric_edges(1_000_000, 2, 50);
+        let edges: Vec<_> = (0..BUCKETS).map(edge_us).collect();
         let mut leaves = Aging::new(edges.clone());
         leaves.weigh(0, |bucket| fade(edges[bucket]));
         Self {
@@ -60,7 +63,13 @@ impl LmCacheCost {
 }
 
 fn fade(age_us: i64) -> f64 {
-    1.0 / (1.0 + age_us as f64 / 1e6 / FADE_S)
+    1.0 / (1.0 + age_us as f64 / FADE_US)
+}
+
+/// The age at which a bucket begins.
+fn edge_us(bucket: u32) -> i64 {
+    let faded = (f64::from(bucket) / BUCKETS_PER_OCTAVE).exp2();
+    (FADE_US * (faded - 1.0)).round() as i64
 }
 
 impl EvictionPolicy for LmCacheCost {

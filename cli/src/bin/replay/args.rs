@@ -15,6 +15,7 @@ Examples:
   replay --policy lru --trace agent.parquet
   replay --policy lru,fifo --capacity 20GB,62.5GB,10% --trace agent.parquet
   replay --policy lru,cost-aware --capacity 5% --oracle --trace agent.parquet
+  replay --policy every --capacity 1%,10% --oracle --format markdown --trace agent.parquet
   replay --trace a.parquet --trace b.parquet --format json --out runs.json
   replay --trace agent.parquet --warmup 50% --per-request requests.parquet
   replay policies            what there is
@@ -48,7 +49,7 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Eviction policies: NAME or NAME(KEY=VALUE,...), separated by commas.
+    /// Eviction policies: NAME or NAME(KEY=VALUE,...), separated by commas; `every` stands for all there are.
     #[arg(long = "policy", value_name = "LIST", default_value = "lru")]
     pub(crate) policies: Vec<String>,
 
@@ -86,7 +87,7 @@ pub(crate) struct Replay {
     pub(crate) per_request: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: Output<Format>,
 
     /// Threads [default: all cores].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -95,6 +96,20 @@ pub(crate) struct Replay {
     /// Seed of random policies.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+}
+
+/// Forms of the report.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For documents: a row a policy, a column a capacity.
+    Markdown,
+    /// One object, for machines.
+    Json,
+    /// A line a run.
+    Csv,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, bail};
 use cli::input::{Pricing, trace_record};
 use cli::lists::policy_pairs;
-use cli::output::{Format, check_writable, write_output};
+use cli::output::{check_writable, write_output};
 use cli::progress::progress_bar;
 use policies::PolicyPair;
 use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
 use trace::{Loaded, ResultWriter};
 
-use crate::args::{Replay, Unit};
+use crate::args::{Format, Replay, Unit};
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
@@ -39,6 +39,7 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
     };
     let text = match args.output.format {
         Format::Table => reports::run_table(&report),
+        Format::Markdown => reports::run_markdown(&report),
         Format::Json => reports::json(&report),
         Format::Csv => reports::runs_csv(&report),
     };

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand, value_parser};
+use cli::progress::progress_bar;
 use trace_gen::import::{FORMATS, Format, Imported, Job, Kind, Opt, Values};
 
-use crate::{progress_bar, report};
+use crate::report;
 
 /// What to import, and how.
 pub(crate) struct Import {
@@ -26,7 +27,7 @@ pub(crate) fn run(import: Import) -> Result<()> {
         strict,
         values,
     } = import;
-    let bar = progress_bar("files");
+    let bar = progress_bar(0, "reading files");
     let mut progress = |done: usize, of: usize| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);

@@ -6,13 +6,11 @@ mod import;
 mod inspect;
 mod tools;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use trace_gen::ledger;
 
 const EXAMPLES: &str = "\
@@ -96,14 +94,4 @@ fn run() -> Result<()> {
 /// What was written goes to the terminal, not into the output.
 fn report(out: &Path, what: &str) {
     eprintln!("{}: {what}", out.display());
-}
-
-/// Progress shows on a terminal only.
-fn progress_bar(unit: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let template = format!("{{bar:40}} {{pos}}/{{len}} {unit} {{eta}}");
-    let style = ProgressStyle::with_template(&template);
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

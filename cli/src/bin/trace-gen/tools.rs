@@ -1,11 +1,10 @@
 //! Commands that make something of traces that exist.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand, ValueEnum};
-use trace::AtomicFile;
+use clap::{Args, Subcommand};
+use cli::output::{Format, write_output};
 use trace_gen::tools::{self, Comparison, Cut, Done, MergeIds};
 
 use crate::{Out, report};
@@ -103,15 +102,8 @@ pub(crate) struct Compare {
     #[arg(long)]
     block_tokens: Option<u32>,
     /// How to print: csv has a line a quantile, to plot.
-    #[arg(long, value_enum, default_value_t = Form::Table)]
-    format: Form,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Form {
-    Table,
-    Json,
-    Csv,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 #[derive(Args)]
@@ -188,10 +180,7 @@ fn said(out: &Out, done: Done) -> Result<()> {
 fn fit(args: &Fit) -> Result<()> {
     let plan = trace_gen::fit::fit(&args.trace, args.block_tokens, args.pooled)?;
     let text = toml::to_string(&plan).context("cannot write TOML")?;
-    let named = || args.out.display().to_string();
-    let mut file = AtomicFile::create(&args.out).with_context(named)?;
-    file.write_all(text.as_bytes()).with_context(named)?;
-    file.commit().with_context(named)?;
+    write_output(&text, Some(&args.out))?;
     report(&args.out, &format!("{} parts", plan.part.len()));
     Ok(())
 }
@@ -211,48 +200,49 @@ fn cut(args: &CutArgs) -> Result<()> {
 
 fn compare(args: &Compare) -> Result<()> {
     let compared = tools::compare(&args.a, &args.b, args.block_tokens)?;
-    match args.format {
-        Form::Table => table(&compared),
-        Form::Json => {
-            let json = serde_json::to_string_pretty(&compared).context("cannot write JSON")?;
-            println!("{json}");
-        }
-        Form::Csv => {
-            println!("dimension,share,a,b");
-            for dimension in &compared.dimensions {
-                for pair in &dimension.quantiles {
-                    println!("{},{},{},{}", dimension.name, pair.share, pair.a, pair.b);
-                }
-            }
-        }
-    }
-    Ok(())
+    let text = match args.format {
+        Format::Table => table(&compared),
+        Format::Json => reports::json(&compared),
+        Format::Csv => quantiles(&compared),
+    };
+    write_output(&text, None)
 }
 
-fn table(compared: &Comparison) {
-    println!("a: {}\nb: {}\n", compared.a, compared.b);
-    println!(
-        "{:<22}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>6}{:>6}",
+/// A line a quantile.
+fn quantiles(compared: &Comparison) -> String {
+    let mut text = String::from("dimension,share,a,b\n");
+    for dimension in &compared.dimensions {
+        for pair in &dimension.quantiles {
+            let (name, share) = (dimension.name, pair.share);
+            text.push_str(&format!("{name},{share},{},{}\n", pair.a, pair.b));
+        }
+    }
+    text
+}
+
+fn table(compared: &Comparison) -> String {
+    let mut text = format!("a: {}\nb: {}\n\n", compared.a, compared.b);
+    text.push_str(&format!(
+        "{:<22}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>6}{:>6}\n",
         "", "a p10", "b p10", "a p50", "b p50", "a p90", "b p90", "KS", "log2"
-    );
+    ));
     let distance = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
     for dimension in &compared.dimensions {
-        print!("{:<22}", dimension.name);
+        text.push_str(&format!("{:<22}", dimension.name));
         for place in [9, 49, 89] {
             let pair = dimension.quantiles.get(place);
             for value in [pair.map(|pair| pair.a), pair.map(|pair| pair.b)] {
-                print!("{:>11}", value.map_or("-".to_owned(), short));
+                let value = value.map_or("-".to_owned(), short);
+                text.push_str(&format!("{value:>11}"));
             }
         }
         let (ks, log2) = (
             distance(dimension.kolmogorov),
             distance(dimension.log2_distance),
         );
-        println!("{ks:>6}{log2:>6}");
+        text.push_str(&format!("{ks:>6}{log2:>6}\n"));
     }
-    println!(
-        "\nKS: greatest difference of the two distributions, 0 to 1; log2: how many doublings apart, on average"
-    );
+    text + "\nKS: greatest difference of the two distributions, 0 to 1; log2: how many doublings apart, on average\n"
 }
 
 /// A value in few characters.

@@ -1,45 +1,25 @@
 //! The command `trace-gen`, run as a user runs it.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a helper that fails is a test that fails"
-)]
-
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 use trace::{LoadOptions, TraceReader, Workload, load};
 
+use crate::support::{self, REPLAY, TRACE_GEN, failure, files_in, stderr, stdout};
+
 fn trace_gen(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trace-gen"))
-        .args(args)
-        .output()
-        .unwrap()
+    support::run(TRACE_GEN, Path::new("."), args)
 }
 
 /// Runs a command that must succeed; its standard output.
 fn run(args: &[&str]) -> String {
-    let output = trace_gen(args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap()
+    stdout(&trace_gen(args))
 }
 
 /// Runs a command that must fail with exit code 1; what it says.
 fn fail(args: &[&str]) -> String {
-    let output = trace_gen(args);
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{args:?}: {}",
-        stderr(&output)
-    );
-    assert!(output.stdout.is_empty());
-    stderr(&output)
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    failure(&trace_gen(args), 1)
 }
 
 fn inspect(path: &str) -> serde_json::Value {
@@ -70,12 +50,7 @@ impl Folder {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
+        files_in(self.0.path())
     }
 }
 
@@ -373,7 +348,7 @@ fn generated_agents_follow_the_seed_in_blocks_and_in_tokens() {
 
 #[test]
 fn the_example_is_what_the_generator_makes() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/agent.parquet");
+    let example = support::example();
     assert!(std::fs::metadata(&example).unwrap().len() <= 1_000_000);
     let folder = Folder::new();
     let out = folder.path("agent.parquet");
@@ -600,17 +575,38 @@ fn claude_code_sessions_have_their_known_figures() {
     let rate = summary["infinite_cache_token_hit_rate"].as_f64().unwrap();
     assert_eq!(format!("{rate:.4}"), "0.9609");
     // The sessions' starts are those of the published characterisation: so is LRU's rate, with few blocks and with more.
-    let runs = Command::new(env!("CARGO_BIN_EXE_replay"))
-        .args(["--trace", &out, "--policy", "lru", "--capacity", "1%,5%"])
-        .args(["--format", "json"])
-        .output()
-        .unwrap();
-    let runs: serde_json::Value = serde_json::from_slice(&runs.stdout).unwrap();
+    let args = ["--trace", &out, "--capacity", "1%,5%", "--format", "json"];
+    let runs = support::json(&support::run(REPLAY, Path::new("."), &args));
     let rate = |run: usize| runs["runs"][run]["token_hit_rate"].as_f64().unwrap();
     assert_eq!(
         [0, 1].map(|run| format!("{:.3}", rate(run))),
         ["0.297", "0.880"]
     );
+}
+
+/// As `trace-gen ... | head` leaves it.
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let example = support::example();
+    let example = example.to_str().unwrap();
+    for args in [
+        &["inspect", example][..],
+        &["inspect", example, "--format", "json"],
+        &["compare", example, example],
+        &["compare", example, example, "--format", "json"],
+        &["compare", example, example, "--format", "csv"],
+    ] {
+        let mut child = Command::new(TRACE_GEN)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        assert_eq!(stderr(&output), "", "{args:?}");
+    }
 }
 
 #[test]
@@ -670,19 +666,16 @@ fn strict_is_refused_with_the_reason() {
 
 /// LRU's hit rate at a capacity in per cent of the distinct blocks.
 fn lru_curve(trace: &str) -> Vec<f64> {
-    let output = Command::new(env!("CARGO_BIN_EXE_replay"))
-        .args([
-            "--trace",
-            trace,
-            "--capacity",
-            "1%,2%,5%,10%,25%,50%",
-            "--format",
-            "json",
-        ])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let capacities = "1%,2%,5%,10%,25%,50%";
+    let args = [
+        "--trace",
+        trace,
+        "--capacity",
+        capacities,
+        "--format",
+        "json",
+    ];
+    let report = support::json(&support::run(REPLAY, Path::new("."), &args));
     let rate = |run: &serde_json::Value| run["token_hit_rate"].as_f64().unwrap();
     report["runs"]
         .as_array()

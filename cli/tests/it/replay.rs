@@ -1,66 +1,19 @@
 //! `replay` as its users run it: the real binary on real files.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
-use tempfile::TempDir;
+
+use crate::support::{self, REPLAY, failure, files_in, json, ledger, stdout};
 
 fn replay(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_replay"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The error of a run that fails with this code.
-fn failure(output: &Output, code: i32) -> String {
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    assert!(output.stdout.is_empty(), "{output:?}");
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(&stdout(output)).unwrap()
+    support::run(REPLAY, folder, args)
 }
 
 fn example() -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/agent.parquet");
-    path.canonicalize().unwrap().to_str().unwrap().to_owned()
-}
-
-/// A folder with `ledger.parquet` in it.
-fn ledger() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_trace-gen"))
-        .current_dir(&folder)
-        .args(["ledger", "-o", "ledger.parquet"])
-        .status()
-        .unwrap();
-    assert!(made.success());
-    folder
-}
-
-fn files_in(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
+    support::example().to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -238,13 +191,11 @@ fn policies_differ_on_the_example_at_the_default_capacity() {
 #[test]
 fn the_oracle_is_at_least_every_policy() {
     let folder = tempfile::tempdir().unwrap();
-    let names: Vec<_> = policies::EVICTION.iter().map(|entry| entry.name).collect();
-    let names = names.join(",");
     let args = [
         "--trace",
         &example(),
         "--policy",
-        &names,
+        "every",
         "--capacity",
         "2%,62.5GB",
         "--oracle",
@@ -252,7 +203,9 @@ fn the_oracle_is_at_least_every_policy() {
         "json",
     ];
     let report = json(&replay(folder.path(), &args));
-    for run in report["runs"].as_array().unwrap() {
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2 * policies::EVICTION.len());
+    for run in runs {
         let seconds = |field: &str| run[field].as_f64().unwrap();
         assert_eq!(run["policy_faults"], 0, "{run}");
         assert!(
@@ -273,6 +226,49 @@ fn the_oracle_is_at_least_every_policy() {
             assert_eq!(seconds("gap_closed"), 0.0, "{run}");
         }
     }
+}
+
+#[test]
+fn every_policy_in_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |policies: &str, admissions: &str| {
+        let trace = example();
+        let pairs = ["--policy", policies, "--admission", admissions];
+        let args = ["--trace", &trace, "--capacity", "1%,10%", "--oracle"];
+        let form = ["--format", "markdown"];
+        stdout(&replay(folder.path(), &[&args[..], &pairs, &form].concat()))
+    };
+    // The first cell of a row.
+    let rows = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| "));
+        rows.map(|row| row.split(" |").next().unwrap().trim().to_owned())
+            .collect()
+    };
+    let text = table("every", "all");
+    let hints = |entry: &policies::EvictionEntry| match entry.track {
+        policies::Track::Online => "",
+        policies::Track::Declared => " (hints)",
+    };
+    let evictions = policies::EVICTION
+        .iter()
+        .map(|entry| format!("`{}`{}", entry.name, hints(entry)));
+    let limits = ["*oracle: at most*", "*unlimited cache*"].map(str::to_owned);
+    let expected: Vec<_> = evictions.chain(limits).collect();
+    assert_eq!(rows(&text)[2..], expected, "{text}");
+    assert!(text.contains("**"), "nothing is the best: {text}");
+    let text = table("lru(),fifo", "every");
+    assert_eq!(
+        rows(&text).len(),
+        2 + 2 * policies::ADMISSION.len() + 2,
+        "{text}"
+    );
+}
+
+/// On the command line this word stands for all policies.
+#[test]
+fn no_policy_is_called_every() {
+    assert!(policies::eviction("every").is_err());
+    assert!(policies::admission("every").is_err());
 }
 
 #[test]

@@ -1,35 +1,26 @@
 //! The `roofline` command, run as its users run it.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+use crate::support::{self, ROOFLINE};
 
 fn roofline(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_roofline"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    support::run(ROOFLINE, Path::new("."), arguments)
 }
 
 fn stdout(arguments: &[&str]) -> String {
-    let output = roofline(arguments);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+    support::stdout(&roofline(arguments))
 }
 
 fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&stdout(&[arguments, &["--format", "json"]].concat())).unwrap()
+    support::json(&roofline(&[arguments, &["--format", "json"]].concat()))
 }
 
 fn failure(arguments: &[&str]) -> String {
     let output = roofline(arguments);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
+    support::stderr(&output)
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The floor plan, executed: who may use whom.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -1,56 +1,22 @@
 //! `oracle` as its users run it: the real binary on real files.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::{self, ORACLE, failure, json, ledger, stdout};
+
 fn oracle(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_oracle"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{error}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The error of a run that fails with this code and prints nothing else.
-fn failure(output: &Output, code: i32) -> String {
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    assert!(output.stdout.is_empty(), "{output:?}");
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(&stdout(output)).unwrap()
+    support::run(ORACLE, folder, args)
 }
 
 /// A folder with `agent.parquet`, the example trace, in it.
 fn example() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/agent.parquet");
-    fs::copy(path, folder.path().join("agent.parquet")).unwrap();
-    folder
-}
-
-/// A folder with `ledger.parquet` in it.
-fn ledger() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_trace-gen"))
-        .current_dir(&folder)
-        .args(["ledger", "-o", "ledger.parquet"])
-        .status()
-        .unwrap();
-    assert!(made.success());
+    fs::copy(support::example(), folder.path().join("agent.parquet")).unwrap();
     folder
 }
 
