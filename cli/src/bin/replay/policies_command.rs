@@ -35,6 +35,13 @@ fn details(name: &str) -> Result<String> {
     let mut text = String::new();
     for entry in EVICTION.iter().filter(|entry| entry.name == name) {
         describe(&mut text, "eviction policy", entry);
+        let partner = policies::partner(&policies::eviction(name)?).entry.name;
+        if partner != "all" {
+            let _ = writeln!(
+                text,
+                "comes with admission `{partner}`, unless another is named"
+            );
+        }
     }
     for entry in ADMISSION.iter().filter(|entry| entry.name == name) {
         describe(&mut text, "admission policy", entry);

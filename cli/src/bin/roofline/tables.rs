@@ -197,16 +197,24 @@ pub(crate) struct ModelRow {
     layers: u32,
     kv_bytes_per_token: u64,
     state_bytes: u64,
+    /// What a prefix cache holds of a token, and of a state from which a prompt resumes; 0 where it resumes anywhere.
+    cached_bytes_per_token: u64,
+    saved_state_bytes: u64,
 }
 
 pub(crate) fn model_rows(models: &[Model]) -> Vec<ModelRow> {
-    let row = |m: &Model| ModelRow {
-        name: m.name.clone(),
-        parameters: m.parameters,
-        active_parameters: m.active_parameters,
-        layers: m.layers(),
-        kv_bytes_per_token: m.kv_bytes_per_token(),
-        state_bytes: m.state_bytes(),
+    let row = |m: &Model| {
+        let memory = m.prefix_memory();
+        ModelRow {
+            name: m.name.clone(),
+            parameters: m.parameters,
+            active_parameters: m.active_parameters,
+            layers: m.layers(),
+            kv_bytes_per_token: m.kv_bytes_per_token(),
+            state_bytes: m.state_bytes(),
+            cached_bytes_per_token: memory.kv_bytes_per_token,
+            saved_state_bytes: memory.state.map_or(0, |state| state.at(u64::MAX)),
+        }
     };
     models.iter().map(row).collect()
 }
@@ -219,7 +227,8 @@ pub(crate) fn models(rows: &[ModelRow]) -> String {
             number(m.active_parameters / 1e9),
             m.layers.to_string(),
             reports::grouped(m.kv_bytes_per_token),
-            reports::grouped(m.state_bytes),
+            reports::grouped(m.cached_bytes_per_token),
+            reports::grouped(m.saved_state_bytes),
         ]
     });
     let header = [
@@ -228,7 +237,8 @@ pub(crate) fn models(rows: &[ModelRow]) -> String {
         "per token 1e9",
         "layers",
         "KV B/token",
-        "state B",
+        "cached B/token",
+        "saved state B",
     ];
     table(&header, 1, rows)
 }
