@@ -15,8 +15,8 @@ impl Cache<'_> {
     /// # Errors
     /// What is wrong, in words.
     pub fn audit(&self) -> Result<(), String> {
-        let mut children = vec![0; self.runs.slots()];
-        let (mut used, mut pinned) = (0, 0);
+        let mut children = vec![(0, 0); self.runs.slots()];
+        let (mut used, mut pinned, mut state_bytes) = (0, 0, 0);
         for (id, run) in self.runs.live() {
             self.audit_run(id, run)?;
             used += u64::from(run.blocks);
@@ -25,38 +25,53 @@ impl Cache<'_> {
             } else {
                 0
             };
+            if let (Some(state), true) = (self.shape.state, run.has_state) {
+                state_bytes += state.at(self.tokens(run.end_blocks()));
+            }
             if let Some(parent) = run.parent {
-                children[parent.index()] += 1;
+                let (count, xor) = &mut children[parent.index()];
+                *count += 1;
+                *xor ^= id.0;
             }
         }
         for (id, run) in self.runs.live() {
-            if children[id.index()] != run.children {
+            if children[id.index()] != (run.children, run.children_xor) {
                 return Err(format!(
                     "{id:?} counts {} children, has {}",
                     run.children,
-                    children[id.index()]
+                    children[id.index()].0
                 ));
             }
         }
-        if (used, pinned) != (self.used_blocks, self.pinned_blocks) {
+        let counted = (self.used_blocks, self.pinned_blocks, self.state_bytes);
+        if (used, pinned, state_bytes) != counted {
             return Err(format!(
-                "{used} blocks used and {pinned} pinned, counted otherwise"
+                "{used} blocks used, {pinned} pinned and {state_bytes} bytes of states, counted otherwise: {counted:?}"
             ));
         }
-        let usage = self.usage();
-        if usage.free_blocks + usage.evictable_blocks + usage.pinned_blocks != self.capacity_blocks
-        {
-            return Err(format!(
-                "{usage:?} do not add up to {}",
-                self.capacity_blocks
-            ));
-        }
+        self.audit_capacity()?;
         let owned = self.owner.iter().filter(|owner| **owner < EVICTED).count() as u64;
         if owned == used {
             Ok(())
         } else {
             Err(format!("{owned} blocks owned, {used} used"))
         }
+    }
+
+    fn audit_capacity(&self) -> Result<(), String> {
+        let (used, most) = (self.used_bytes(), self.shape.capacity_bytes);
+        if used > most {
+            return Err(format!("{used} bytes are used of {most}"));
+        }
+        let usage = self.usage();
+        let sum = usage.free_blocks + usage.evictable_blocks + usage.pinned_blocks;
+        if self.shape.state.is_none() && sum != self.capacity_blocks {
+            return Err(format!(
+                "{usage:?} do not add up to {}",
+                self.capacity_blocks
+            ));
+        }
+        Ok(())
     }
 
     pub(crate) fn audit_in_debug_builds(&self, index: u32) {
@@ -76,7 +91,7 @@ impl Cache<'_> {
         {
             return wrong("does not own its blocks");
         }
-        if run.on_offer != (run.children == 0 && run.pins == 0) {
+        if run.on_offer != self.may_go(run) {
             return wrong("is on offer and should not be, or the other way round");
         }
         let Some(parent) = run.parent.map(|parent| self.runs.get(parent)) else {
@@ -89,15 +104,34 @@ impl Cache<'_> {
         let Some(parent) = parent else {
             return wrong("has a parent that is gone");
         };
-        if parent.depth_blocks + parent.blocks != run.depth_blocks {
+        if parent.end_blocks() != run.depth_blocks {
             return wrong("is not where its parent ends");
         }
-        if parent.pins < run.pins || parent.touch.last_used < run.touch.last_used {
-            return wrong("has more pins or a later use than its parent");
+        if parent.pins < run.pins {
+            return wrong("has more pins than its parent");
+        }
+        match self.shape.state {
+            Some(_) if !parent.has_state && parent.children == 1 && parent.pins == run.pins => {
+                wrong("has a parent at whose end nothing is saved or parts")
+            }
+            None => self.audit_touches(parent, run).or_else(wrong),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn may_go(&self, run: &Run) -> bool {
+        let saved = self.shape.state.is_some() && run.has_state && run.children == 1;
+        run.pins == 0 && (run.children == 0 || saved)
+    }
+
+    /// Where KV is per token, a touch of a run is a touch of all above, and runs part where touches differ.
+    fn audit_touches(&self, parent: &Run, run: &Run) -> Result<(), &'static str> {
+        if parent.touch.last_used < run.touch.last_used {
+            return Err("has a later use than its parent");
         }
         let mergeable = parent.children == 1 && facts(parent) == facts(run) && !parent.ends_pin;
         if self.shape.evict_unit == EvictUnit::Block && mergeable {
-            return wrong("shares all facts with its parent, whose only child it is");
+            return Err("shares all facts with its parent, whose only child it is");
         }
         Ok(())
     }

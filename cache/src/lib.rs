@@ -5,14 +5,17 @@
 //! `owner` says for every block of the trace which run holds it. Since a block id implies its whole prefix, residency
 //! along a path is monotone, and a match is a binary search in `owner`; there are no child maps at all.
 //!
+//! `step` serves models whose KV is per token, `checkpoints` those that resume only where a state was saved.
+//!
 //! What this crate does not know: traces, models, GPUs, clocks, and the future.
 
 mod audit;
+mod checkpoints;
 mod pins;
 mod runs;
 mod step;
 
-use policy_api::{BlockId, Candidate, PolicyFault, PrefillCost, RunId};
+use policy_api::{BlockId, Candidate, Frees, PolicyFault, PrefillCost, RunId, StateBytes, Work};
 
 pub use pins::Pin;
 pub use step::Outcome;
@@ -56,8 +59,10 @@ pub struct Shape {
     pub block_bytes: u64,
     /// Tokens of one block, at least 1.
     pub block_tokens: u32,
-    /// What goes at one eviction.
+    /// What goes at one eviction, where KV is per token.
     pub evict_unit: EvictUnit,
+    /// For models that resume only where a state was saved: what one weighs.
+    pub state: Option<StateBytes>,
 }
 
 impl Shape {
@@ -67,7 +72,7 @@ impl Shape {
     }
 }
 
-/// Blocks of a cache by what may happen to them; together they are the capacity.
+/// Blocks of a cache by what may happen to them; together they are the capacity, but for what saved states take of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Not in use.
@@ -94,18 +99,22 @@ pub struct Cache<'t> {
     owner: Vec<u32>,
     used_blocks: u64,
     pinned_blocks: u64,
+    /// Bytes of all saved states.
+    state_bytes: u64,
     fault_count: u64,
     first_fault: Option<(u32, PolicyFault)>,
     /// The runs on the present path, from the root. Kept to save an allocation a request.
     trail: Vec<RunId>,
     trail_facts: Vec<Candidate>,
+    /// Depths at which the present request saves a state. Likewise.
+    positions: Vec<u32>,
 }
 
 impl<'t> Cache<'t> {
     /// An empty cache for the paths of `arena`, in which block ids are below `distinct_blocks`.
     ///
     /// # Panics
-    /// If a block has no bytes or no tokens.
+    /// If a block has no bytes or no tokens, or states are saved and leaves are to go whole, which they do anyway.
     pub fn new(
         shape: Shape,
         arena: &'t [BlockId],
@@ -116,6 +125,10 @@ impl<'t> Cache<'t> {
             shape.block_bytes > 0 && shape.block_tokens > 0,
             "a block has bytes and tokens"
         );
+        assert!(
+            shape.state.is_none() || shape.evict_unit == EvictUnit::Block,
+            "with saved states whole runs go, whatever the unit"
+        );
         Self {
             shape,
             capacity_blocks: shape.capacity_blocks(),
@@ -125,10 +138,12 @@ impl<'t> Cache<'t> {
             owner: vec![ABSENT; distinct_blocks as usize],
             used_blocks: 0,
             pinned_blocks: 0,
+            state_bytes: 0,
             fault_count: 0,
             first_fault: None,
             trail: Vec::new(),
             trail_facts: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
@@ -139,11 +154,19 @@ impl<'t> Cache<'t> {
 
     /// Blocks by what may happen to them.
     pub fn usage(&self) -> Usage {
+        let states_in_blocks = self.state_bytes.div_ceil(self.shape.block_bytes);
         Usage {
-            free_blocks: self.capacity_blocks.saturating_sub(self.used_blocks),
+            free_blocks: self
+                .capacity_blocks
+                .saturating_sub(self.used_blocks + states_in_blocks),
             evictable_blocks: self.used_blocks - self.pinned_blocks,
             pinned_blocks: self.pinned_blocks,
         }
+    }
+
+    /// Bytes of all resident blocks and saved states.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_blocks * self.shape.block_bytes + self.state_bytes
     }
 
     /// Whether the block is resident.
@@ -158,6 +181,15 @@ impl<'t> Cache<'t> {
             .filter(|(_, owner)| **owner < EVICTED)
             .map(|(block, _)| block)
             .collect()
+    }
+
+    /// The blocks at whose end a state is saved, in ascending order; checkpoint models only.
+    pub fn saved_states(&self) -> Vec<BlockId> {
+        let saved = self.runs.live().filter(|(_, run)| run.has_state);
+        let last = saved.map(|(_, run)| self.arena[run.start + run.blocks as usize - 1]);
+        let mut blocks: Vec<_> = last.collect();
+        blocks.sort_unstable();
+        blocks
     }
 
     /// Leading resident blocks of `path`. A lookup changes nothing.
@@ -192,15 +224,16 @@ impl<'t> Cache<'t> {
     /// The facts of a run as a policy sees them.
     fn candidate(&self, id: RunId) -> Candidate {
         let run = &self.runs[id];
-        self.candidate_part(id, run, 0)
+        match self.shape.state {
+            None => self.candidate_part(id, run, 0),
+            Some(state) => self.checkpoint_candidate(id, state),
+        }
     }
 
     /// The facts of a run's part from block `from` on.
     fn candidate_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
         let depth_blocks = run.depth_blocks + from;
         let blocks = run.blocks - from;
-        let tokens = |blocks: u32| u64::from(blocks) * u64::from(self.shape.block_tokens);
-        let (total, cached) = (tokens(depth_blocks + blocks), tokens(depth_blocks));
         Candidate {
             id,
             parent: run.parent,
@@ -208,6 +241,8 @@ impl<'t> Cache<'t> {
             last_block: self.arena[run.start + run.blocks as usize - 1],
             depth_blocks,
             blocks,
+            base_blocks: depth_blocks,
+            frees: Frees::Run,
             bytes: u64::from(blocks) * self.shape.block_bytes,
             created: run.touch.created,
             last_used: run.touch.last_used,
@@ -215,8 +250,17 @@ impl<'t> Cache<'t> {
             last_session: run.touch.session,
             last_step: run.touch.step,
             last_kind: run.touch.kind,
-            recompute: self.cost.prefill(total, cached),
+            recompute: self.prefill_blocks(depth_blocks + blocks, depth_blocks),
             children_seen: run.children_seen,
         }
+    }
+
+    /// What it takes to prefill so many blocks of which some are cached.
+    fn prefill_blocks(&self, total: u32, cached: u32) -> Work {
+        self.cost.prefill(self.tokens(total), self.tokens(cached))
+    }
+
+    fn tokens(&self, blocks: u32) -> u64 {
+        u64::from(blocks) * u64::from(self.shape.block_tokens)
     }
 }

@@ -35,8 +35,8 @@ impl Cache<'_> {
             next = run.parent;
             if run.pins == 0 {
                 self.pinned_blocks -= u64::from(run.blocks);
-                self.offer_if_leaf(id, policy);
             }
+            self.settle(id, policy);
         }
     }
 

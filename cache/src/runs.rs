@@ -24,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) depth_blocks: u32,
     pub(crate) parent: Option<RunId>,
     pub(crate) children: u32,
+    /// The ids of all children, combined by exclusive or: the child's id where there is only one.
+    pub(crate) children_xor: u32,
     pub(crate) children_seen: u32,
     pub(crate) pins: u32,
     pub(crate) touch: Touch,
@@ -31,6 +33,19 @@ pub(crate) struct Run {
     pub(crate) on_offer: bool,
     /// A pin ended here once: the one reason for a split other than a touch.
     pub(crate) ends_pin: bool,
+    /// A state is saved at its end; checkpoint models only.
+    pub(crate) has_state: bool,
+}
+
+impl Run {
+    /// Depth of its last block, counted from 1 at the root.
+    pub(crate) fn end_blocks(&self) -> u32 {
+        self.depth_blocks + self.blocks
+    }
+
+    pub(crate) fn only_child(&self) -> Option<RunId> {
+        (self.children == 1).then_some(RunId(self.children_xor))
+    }
 }
 
 /// A slab of runs. Freed ids are used again, the latest first.
@@ -56,6 +71,18 @@ impl Runs {
     pub(crate) fn remove(&mut self, id: RunId) {
         self[id].blocks = 0;
         self.free.push(id);
+    }
+
+    pub(crate) fn add_child(&mut self, parent: RunId, child: RunId) {
+        let parent = &mut self[parent];
+        parent.children += 1;
+        parent.children_xor ^= child.0;
+    }
+
+    pub(crate) fn remove_child(&mut self, parent: RunId, child: RunId) {
+        let parent = &mut self[parent];
+        parent.children -= 1;
+        parent.children_xor ^= child.0;
     }
 
     /// The run of an id that may be anything.

@@ -26,6 +26,10 @@ pub struct Outcome {
     pub evicted_blocks: u32,
     /// Blocks of the path that had been evicted and not asked for since.
     pub rewanted_blocks: u32,
+    /// States that were saved; checkpoint models only.
+    pub saved_states: u32,
+    /// States that went.
+    pub evicted_states: u32,
 }
 
 impl Cache<'_> {
@@ -43,6 +47,9 @@ impl Cache<'_> {
         hints: Option<&Hints>,
         policy: &mut dyn Policy,
     ) -> Outcome {
+        if let Some(state) = self.shape.state {
+            return self.serve_at_checkpoints(index, request, hints, state, policy);
+        }
         let arena = self.arena;
         let path = &arena[request.path_range()];
         let block_tokens = self.shape.block_tokens;
@@ -84,11 +91,12 @@ impl Cache<'_> {
             refused_blocks: request.path_blocks - admitted,
             evicted_blocks,
             rewanted_blocks,
+            ..Outcome::default()
         }
     }
 
     /// Counts the blocks that were evicted and are asked for now for the first time since.
-    fn note_rewanted(&mut self, missing: &[BlockId]) -> u32 {
+    pub(crate) fn note_rewanted(&mut self, missing: &[BlockId]) -> u32 {
         let mut rewanted = 0;
         for &block in missing {
             let owner = &mut self.owner[block as usize];
@@ -100,19 +108,25 @@ impl Cache<'_> {
         rewanted
     }
 
-    /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them.
-    fn cut(&mut self, path: &[BlockId], depth: u32, index: u32, policy: &mut dyn Policy) {
+    /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them. Returns whether it did.
+    pub(crate) fn cut(
+        &mut self,
+        path: &[BlockId],
+        depth: u32,
+        index: u32,
+        policy: &mut dyn Policy,
+    ) -> bool {
         let Some(&last) = depth
             .checked_sub(1)
             .and_then(|last| path.get(last as usize))
         else {
-            return;
+            return false;
         };
         let id = RunId(self.owner[last as usize]);
         let run = self.runs[id];
         let head_blocks = depth - run.depth_blocks;
         if head_blocks == run.blocks {
-            return;
+            return false;
         }
         self.split(id, head_blocks, policy);
         if self.shape.evict_unit == EvictUnit::LeafSglang {
@@ -121,6 +135,7 @@ impl Cache<'_> {
         if self.runs[id].on_offer {
             policy.offer(&self.candidate(id));
         }
+        true
     }
 
     /// Cuts a run in two. The tail keeps the id, the head gets a new one.
@@ -134,11 +149,16 @@ impl Cache<'_> {
         let head = self.runs.insert(Run {
             blocks: head_blocks,
             children: 1,
+            children_xor: tail.0,
             children_seen: 1,
             on_offer: false,
             ends_pin: false,
+            has_state: false,
             ..run
         });
+        if let Some(parent) = run.parent {
+            self.runs[parent].children_xor ^= tail.0 ^ head.0;
+        }
         let rest = &mut self.runs[tail];
         rest.start += head_blocks as usize;
         rest.depth_blocks += head_blocks;
@@ -152,7 +172,7 @@ impl Cache<'_> {
     }
 
     /// Collects the runs that hold the first `held_blocks` of the path, from the root.
-    fn find_trail(&mut self, path: &[BlockId], held_blocks: u32) {
+    pub(crate) fn find_trail(&mut self, path: &[BlockId], held_blocks: u32) {
         self.trail.clear();
         let last = held_blocks.checked_sub(1).map(|last| path[last as usize]);
         let mut next = last.map(|block| RunId(self.owner[block as usize]));
@@ -163,7 +183,7 @@ impl Cache<'_> {
         self.trail.reverse();
     }
 
-    fn observe(&mut self, view: &RequestView<'_>, policy: &mut dyn Policy) {
+    pub(crate) fn observe(&mut self, view: &RequestView<'_>, policy: &mut dyn Policy) {
         self.trail_facts.clear();
         if policy.wants_runs() {
             let mut facts = std::mem::take(&mut self.trail_facts);
@@ -191,7 +211,7 @@ impl Cache<'_> {
     }
 
     /// Asks how much may be resident; a wrong answer counts as the nearest right one.
-    fn admit(&mut self, view: &RequestView<'_>, policy: &mut dyn Policy) -> u32 {
+    pub(crate) fn admit(&mut self, view: &RequestView<'_>, policy: &mut dyn Policy) -> u32 {
         let path = view.path.len() as u32;
         let rival = if policy.needs_rival() {
             self.rival(view.index, policy)
@@ -240,10 +260,19 @@ impl Cache<'_> {
             }
             return None;
         }
-        if let Some(parent) = parent {
-            self.runs[parent].children += 1;
-            self.runs[parent].children_seen += 1;
-        }
+        let id = self.append(parent, path_start, fresh, touch);
+        self.offer_if_leaf(id, policy);
+        Some(id)
+    }
+
+    /// A new run of blocks of a path, below `parent`.
+    pub(crate) fn append(
+        &mut self,
+        parent: Option<RunId>,
+        path_start: usize,
+        fresh: Range<u32>,
+        touch: Touch,
+    ) -> RunId {
         let start = path_start + fresh.start as usize;
         let blocks = fresh.end - fresh.start;
         let id = self.runs.insert(Run {
@@ -252,18 +281,23 @@ impl Cache<'_> {
             depth_blocks: fresh.start,
             parent,
             children: 0,
+            children_xor: 0,
             children_seen: 0,
             pins: 0,
             touch,
             on_offer: false,
             ends_pin: false,
+            has_state: false,
         });
+        if let Some(parent) = parent {
+            self.runs.add_child(parent, id);
+            self.runs[parent].children_seen += 1;
+        }
         for &block in &self.arena[start..start + blocks as usize] {
             self.owner[block as usize] = id.0;
         }
         self.used_blocks += u64::from(blocks);
-        self.offer_if_leaf(id, policy);
-        Some(id)
+        id
     }
 
     /// Evicts until the cache fits. Returns the number of blocks that went.
@@ -293,7 +327,10 @@ impl Cache<'_> {
         gone
     }
 
-    fn ask_victim(&mut self, policy: &mut dyn Policy) -> Result<(RunId, u32), PolicyFault> {
+    pub(crate) fn ask_victim(
+        &mut self,
+        policy: &mut dyn Policy,
+    ) -> Result<(RunId, u32), PolicyFault> {
         let victim = policy.victim().ok_or(PolicyFault::NoVictim)?;
         if !self.on_offer(victim.id) {
             return Err(PolicyFault::NotOnOffer(victim.id));
@@ -321,7 +358,7 @@ impl Cache<'_> {
         }
         self.runs.remove(id);
         if let Some(parent) = run.parent {
-            self.runs[parent].children -= 1;
+            self.runs.remove_child(parent, id);
             self.offer_if_leaf(parent, policy);
         }
     }
@@ -339,14 +376,14 @@ impl Cache<'_> {
         self.runs.get(id).is_some_and(|run| run.on_offer)
     }
 
-    fn fault(&mut self, index: u32, fault: PolicyFault) {
+    pub(crate) fn fault(&mut self, index: u32, fault: PolicyFault) {
         self.fault_count += 1;
         self.first_fault.get_or_insert((index, fault));
     }
 }
 
 /// The request as a policy may see it. `held_and_hit` are the counts of blocks.
-fn view<'a>(
+pub(crate) fn view<'a>(
     index: u32,
     request: &Request,
     path: &'a [BlockId],
@@ -374,7 +411,7 @@ fn view<'a>(
 }
 
 /// What a request leaves behind on blocks that become resident with it.
-fn first_touch(view: &RequestView<'_>) -> Touch {
+pub(crate) fn first_touch(view: &RequestView<'_>) -> Touch {
     Touch {
         created: view.index,
         last_used: view.index,

@@ -1,10 +1,11 @@
 //! Which traces, and how their prefill is priced.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use replay::TraceRecord;
-use roofline::{CostModel, Gpu, Model, cost_model};
+use roofline::{CostModel, Gpu, Model, PrefixMemory, cost_model};
 use trace::{LoadOptions, Loaded, Workload};
 
 use crate::progress::progress_bar;
@@ -40,13 +41,29 @@ pub struct Pricing {
     /// The GPU.
     pub gpu: Gpu,
     /// The cost model for both.
-    pub cost: Box<dyn CostModel>,
+    pub cost: Arc<dyn CostModel>,
+    /// What a cache has to hold.
+    pub memory: PrefixMemory,
 }
 
 impl Pricing {
     /// KV bytes of one block of a trace.
     pub fn block_bytes(&self, workload: &Workload) -> u64 {
-        self.model.kv_bytes_per_token() * u64::from(workload.block_tokens())
+        self.memory.kv_bytes_per_token * u64::from(workload.block_tokens())
+    }
+
+    /// Refuses a model that resumes only from saved states.
+    ///
+    /// # Errors
+    /// If it does; the error says what is not for such models.
+    pub fn need_kv_per_token(&self, what: &str) -> Result<()> {
+        if self.memory.state.is_some() {
+            bail!(
+                "{what} is for models whose KV is per token, and {} resumes only from saved states: use another --model",
+                self.model.name
+            );
+        }
+        Ok(())
     }
 }
 
@@ -58,14 +75,20 @@ impl Input {
     pub fn pricing(&self) -> Result<Pricing> {
         let model = Model::named(&self.model)?;
         let gpu = Gpu::named(&self.gpu)?;
-        let cost = cost_model(&self.cost, &model, &gpu)?;
-        if model.kv_bytes_per_token() == 0 {
+        let cost = Arc::from(cost_model(&self.cost, &model, &gpu)?);
+        let memory = model.prefix_memory();
+        if memory.kv_bytes_per_token == 0 {
             bail!(
                 "{} keeps no KV per token, so a prefix cache has nothing to hold",
                 model.name
             );
         }
-        Ok(Pricing { model, gpu, cost })
+        Ok(Pricing {
+            model,
+            gpu,
+            cost,
+            memory,
+        })
     }
 
     /// Loads the traces.

@@ -1,6 +1,6 @@
 //! The oracle's answer at one capacity: what is certainly out of reach, and what a schedule reached.
 
-use roofline::CostModel;
+use roofline::{CostModel, StateBytes};
 use serde::Serialize;
 use trace::Workload;
 
@@ -13,6 +13,7 @@ use crate::intervals::{Intervals, Time};
 use crate::next_use::{NextUse, Reading};
 use crate::priced::{Cut, PricedBelady};
 use crate::schedule::{Hits, replay};
+use crate::states::StateOracle;
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,6 +125,11 @@ impl<'a> Oracle<'a> {
 
     pub(crate) fn cost(&self) -> &dyn CostModel {
         self.savings.cost
+    }
+
+    /// The same trace for a model that resumes only from saved states, with blocks and states of so many bytes.
+    pub fn with_states(&self, block_bytes: u64, state: StateBytes) -> StateOracle<'_> {
+        StateOracle::new(self, block_bytes, state)
     }
 
     pub(crate) fn warmup(&self) -> usize {
@@ -245,7 +251,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// Keeps the better of two schedules in seconds, and the most hit tokens of all.
-    fn offer(&self, hits: Hits, best: &mut Best) {
+    pub(crate) fn offer(&self, hits: Hits, best: &mut Best) {
         let found = self.recovered(&hits);
         best.hit_tokens = best.hit_tokens.max(found.hit_tokens);
         if found.prefill_seconds_recovered > best.seconds {
@@ -273,26 +279,26 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn to_tokens(&self, blocks: u64) -> u64 {
+    pub(crate) fn to_tokens(&self, blocks: u64) -> u64 {
         blocks * u64::from(self.workload.block_tokens())
     }
 
-    fn requests(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.workload.requests().len()
     }
 }
 
 /// The best of the schedules tried so far.
-struct Best {
-    hits: Hits,
+pub(crate) struct Best {
+    pub(crate) hits: Hits,
     /// What `hits` recover.
-    seconds: f64,
+    pub(crate) seconds: f64,
     /// The most hit tokens of any schedule tried.
-    hit_tokens: u64,
+    pub(crate) hit_tokens: u64,
 }
 
 /// Multiples of the dual prices that are tried as rents. The exact ones are right for fractions of blocks.
-const DUAL_RENTS: [f64; 5] = [1.0, 0.95, 1.05, 0.9, 1.1];
+pub(crate) const DUAL_RENTS: [f64; 5] = [1.0, 0.95, 1.05, 0.9, 1.1];
 /// Multiples of the PFOO price that are tried as the rent of every gap.
 const CONSTANT_RENTS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
 
@@ -313,7 +319,7 @@ impl Bracket {
 /// Sums of seconds that differ by less, as a share, are the same sum.
 const MEET: f64 = 1e-9;
 
-fn relative_gap(lower: f64, upper: f64) -> f64 {
+pub(crate) fn relative_gap(lower: f64, upper: f64) -> f64 {
     if upper > 0.0 {
         (upper - lower) / upper
     } else {

@@ -8,6 +8,10 @@
 //!
 //! is at least what any policy saves: its hits are prefixes too, and its rents sum to no more than the first term.
 //! Subgradient steps lower `U`; every iterate is a bound, so it does not matter where they stop.
+//!
+//! Where a hit needs a saved state, a request that keeps a prefix pays for the state at its end too, for as long as for the
+//! last block: any request that passed could have saved it for nothing. A cache in which that is so can do no less than one in
+//! which a state has to be kept once it is skipped over, so `U` holds for both.
 
 use crate::gains::{Gains, Piece};
 use crate::intervals::{NEVER, Time};
@@ -92,6 +96,11 @@ pub struct Pfoo {
 
 /// The PFOO-U bound at one capacity.
 pub fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
+    pfoo_of_slots(gains, capacity_blocks as f64)
+}
+
+/// The same where capacity is no whole number of blocks. Saved states count as if they weighed nothing.
+pub(crate) fn pfoo_of_slots(gains: &Gains, capacity_slots: f64) -> Pfoo {
     let mut offers = Vec::new();
     for request in 0..gains.requests() {
         for piece in gains.of(request) {
@@ -101,7 +110,7 @@ pub fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
         }
     }
     offers.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut budget = capacity_blocks as f64 * gains.requests().saturating_sub(1) as f64;
+    let mut budget = capacity_slots * gains.requests().saturating_sub(1) as f64;
     let mut upper = gains.slack();
     for (price, slots) in offers {
         if price <= 0.0 {
@@ -118,15 +127,20 @@ pub fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
 
 /// Lowers the bound at one capacity, starting from the PFOO price in every gap.
 pub fn prefix_dual(gains: &Gains, capacity_blocks: u64, stop: Stop) -> Dual {
-    let price = pfoo(gains, capacity_blocks).price;
-    if capacity_blocks == 0 {
+    prefix_dual_of_slots(gains, capacity_blocks as f64, stop)
+}
+
+/// The same where capacity is no whole number of blocks.
+pub(crate) fn prefix_dual_of_slots(gains: &Gains, capacity_slots: f64, stop: Stop) -> Dual {
+    let price = pfoo_of_slots(gains, capacity_slots).price;
+    if capacity_slots <= 0.0 {
         return Dual {
             upper: 0.0,
             prices: Prices::constant(gains.requests(), price),
             steps: 0,
         };
     }
-    let mut descent = Descent::new(gains, capacity_blocks, price);
+    let mut descent = Descent::new(gains, capacity_slots, price);
     let mut steps = 0;
     while steps < stop.steps && !stop.reached(descent.best) && descent.step() {
         steps += 1;
@@ -158,7 +172,7 @@ const WORTH_NOTING: f64 = 1e-6;
 /// the aim when they stall.
 struct Descent<'a> {
     gains: &'a Gains,
-    capacity_blocks: f64,
+    capacity_slots: f64,
     /// Per gap.
     price: Vec<f64>,
     direction: Vec<f64>,
@@ -172,11 +186,11 @@ struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    fn new(gains: &'a Gains, capacity_blocks: u64, price: f64) -> Self {
+    fn new(gains: &'a Gains, capacity_slots: f64, price: f64) -> Self {
         let gaps = gains.requests().saturating_sub(1);
         let mut descent = Self {
             gains,
-            capacity_blocks: capacity_blocks as f64,
+            capacity_slots,
             price: vec![price; gaps],
             direction: vec![0.0; gaps],
             load: vec![0.0; gains.requests()],
@@ -199,7 +213,7 @@ impl<'a> Descent<'a> {
         let mut square = 0.0;
         for ((direction, price), load) in self.direction.iter_mut().zip(&self.price).zip(&self.load)
         {
-            *direction = MOMENTUM * *direction + (self.capacity_blocks - load);
+            *direction = MOMENTUM * *direction + (self.capacity_slots - load);
             if *price <= 0.0 && *direction > 0.0 {
                 *direction = 0.0;
             }
@@ -228,14 +242,20 @@ impl<'a> Descent<'a> {
     fn evaluate(&mut self) {
         self.paid.sum(&self.price);
         self.load.fill(0.0);
-        let mut bound = self.capacity_blocks * self.paid.before(NEVER) + self.gains.slack();
+        let mut bound = self.capacity_slots * self.paid.before(NEVER) + self.gains.slack();
         for request in 0..self.gains.requests() {
             let pieces = self.gains.of(request);
             let (surplus, kept) = best_prefix(pieces, request, &self.paid);
             bound += surplus;
-            for piece in &pieces[..kept] {
-                self.load[piece.from as usize] += f64::from(piece.blocks);
-                self.load[request] -= f64::from(piece.blocks);
+            for (index, piece) in pieces[..kept].iter().enumerate() {
+                let state_slots = if index + 1 == kept {
+                    piece.state_slots
+                } else {
+                    0.0
+                };
+                let slots = f64::from(piece.blocks) + state_slots;
+                self.load[piece.from as usize] += slots;
+                self.load[request] -= slots;
             }
         }
         let mut sum = 0.0;
@@ -269,9 +289,11 @@ fn best_prefix(pieces: &[Piece], request: usize, paid: &Prices) -> (f64, usize) 
     let mut best = (0.0, 0);
     let mut surplus = 0.0;
     for (index, piece) in pieces.iter().enumerate() {
-        surplus += piece.gain - f64::from(piece.blocks) * paid.between(piece.from, request);
-        if surplus > best.0 {
-            best = (surplus, index + 1);
+        let rent = paid.between(piece.from, request);
+        surplus += piece.gain - f64::from(piece.blocks) * rent;
+        let with_state = surplus - piece.state_slots * rent;
+        if with_state > best.0 {
+            best = (with_state, index + 1);
         }
     }
     best

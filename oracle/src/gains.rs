@@ -11,6 +11,8 @@ pub(crate) struct Piece {
     pub(crate) blocks: u32,
     /// What it adds when all blocks above it are hit too, in the unit of the measure.
     pub(crate) gain: f64,
+    /// Slots that a saved state takes, where hits need one and end with this piece; else 0.
+    pub(crate) state_slots: f64,
 }
 
 /// What each request saves by its hits, as pieces from the root down.
@@ -45,6 +47,18 @@ pub(crate) enum Shape {
 impl Gains {
     /// The gains where request `i` saves `saved(i, hit_blocks)` when its first `hit_blocks` blocks hit.
     pub fn new(intervals: &Intervals, saved: impl Fn(Time, u32) -> f64) -> Self {
+        Self::with_states(intervals, saved, |_| 0.0)
+    }
+
+    /// The gains where a hit of some blocks needs a saved state of so many slots there. States weigh no less with depth.
+    ///
+    /// The state is held as long as the last block that is hit, since the request that touched that block last could have
+    /// saved it. A piece counts the state at its first block, so that no place to stop within it has a lighter one.
+    pub(crate) fn with_states(
+        intervals: &Intervals,
+        saved: impl Fn(Time, u32) -> f64,
+        state_slots: impl Fn(u32) -> f64,
+    ) -> Self {
         let mut gains = Self {
             pieces: Vec::with_capacity(intervals.all().len()),
             starts: vec![0],
@@ -60,7 +74,7 @@ impl Gains {
                 let depths = interval.first_block..=interval.first_block + interval.gainful;
                 curve.extend(depths.map(|depth| saved(time, depth)));
                 most = curve.iter().copied().fold(most, f64::max);
-                gains.add(interval, &curve);
+                gains.add(interval, &curve, &state_slots);
             }
             gains.ceiling += most;
             gains.starts.push(gains.pieces.len());
@@ -97,13 +111,14 @@ impl Gains {
     }
 
     /// Divides an interval at the corners of the least concave function above its `curve` of savings.
-    fn add(&mut self, interval: &Interval, curve: &[f64]) {
+    fn add(&mut self, interval: &Interval, curve: &[f64], state_slots: impl Fn(u32) -> f64) {
         let corners = upper_hull(curve);
         for ends in corners.windows(2) {
             self.pieces.push(Piece {
                 from: interval.from,
                 blocks: u32::try_from(ends[1] - ends[0]).expect("a path's length fits u32"),
                 gain: curve[ends[1]] - curve[ends[0]],
+                state_slots: state_slots(interval.first_block + ends[0] as u32 + 1),
             });
         }
         self.slack += most_above(curve, &corners);

@@ -16,6 +16,7 @@ mod priced;
 mod record;
 mod regret;
 mod schedule;
+mod states;
 
 pub use belady::{Belady, Bypass};
 pub use bracket::{Bracket, Options, Oracle, Recovered, SecondBounds, TokenBounds, bracket};
@@ -29,3 +30,4 @@ pub use next_use::{NextUse, Reading, Use};
 pub use record::{CurvePoint, OracleRun, RegretRun, Setting};
 pub use regret::{Evictions, EvictionsBy, Loss, Regret};
 pub use schedule::{Hits, replay};
+pub use states::StateOracle;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cache::{EvictUnit, Shape};
+use cache::Shape;
 use policy_api::{
     AdmissionPolicy, Candidate, EvictionPolicy, Policy, RequestView, RunId, Victim, Why,
 };
@@ -70,20 +70,9 @@ pub struct EvictionsBy {
 }
 
 impl Oracle<'_> {
-    /// Replays a policy and compares it, eviction by eviction, with the best feasible schedule of the same capacity.
-    pub fn regret(
-        &self,
-        capacity_bytes: u64,
-        block_bytes: u64,
-        policy: &mut dyn Policy,
-        options: &Options,
-    ) -> Regret {
-        let shape = Shape {
-            capacity_bytes,
-            block_bytes,
-            block_tokens: self.workload().block_tokens(),
-            evict_unit: EvictUnit::Block,
-        };
+    /// Replays a policy in a cache of a shape without saved states, and compares it, eviction by eviction, with the best
+    /// feasible schedule of the same capacity.
+    pub fn regret(&self, shape: Shape, policy: &mut dyn Policy, options: &Options) -> Regret {
         let mut watched = Watched::new(policy);
         let served = replay_in(self.workload(), shape, self.cost(), &mut watched);
         let schedule = self.best_schedule(shape.capacity_blocks(), options);

@@ -14,6 +14,7 @@ pub fn replay(workload: &Workload, capacity_blocks: u64, policy: &mut dyn Policy
         block_bytes: 1,
         block_tokens: workload.block_tokens(),
         evict_unit: EvictUnit::Block,
+        state: None,
     };
     replay_in(workload, shape, &Unpriced, policy)
 }
@@ -35,7 +36,7 @@ pub(crate) fn replay_in(
     hits
 }
 
-struct Unpriced;
+pub(crate) struct Unpriced;
 
 impl PrefillCost for Unpriced {
     fn prefill(&self, _: u64, _: u64) -> Work {

@@ -96,14 +96,9 @@ impl<'t> Running<'t> {
             block_bytes,
             block_tokens: 16,
             evict_unit: EvictUnit::Block,
+            state: None,
         };
-        let setup = Setup {
-            capacity_blocks,
-            capacity_bytes: shape.capacity_bytes,
-            block_bytes,
-            block_tokens: 16,
-            seed: 0,
-        };
+        let setup = Setup::new(shape, 0);
         let mut running = Self {
             traffic,
             cache: Cache::new(shape, &traffic.arena, traffic.distinct_blocks, &Quadratic),

@@ -1,11 +1,14 @@
 //! What the registry knows of a policy.
 
-use policy_api::{AdmissionPolicy, EvictionPolicy};
+use std::sync::Arc;
+
+use cache::Shape;
+use policy_api::{AdmissionPolicy, EvictionPolicy, PrefillCost, StateBytes};
 
 use crate::params::{Param, Params};
 
 /// What a policy is built for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Setup {
     /// Capacity of the cache in whole blocks.
     pub capacity_blocks: u64,
@@ -15,8 +18,27 @@ pub struct Setup {
     pub block_bytes: u64,
     /// Tokens of a block.
     pub block_tokens: u32,
+    /// What a saved state weighs, in checkpoint models.
+    pub state: Option<StateBytes>,
+    /// What prefill costs, for policies that try out what they would have saved. Without it they do not.
+    pub cost: Option<Arc<dyn PrefillCost + Send + Sync>>,
     /// Seed of everything random.
     pub seed: u64,
+}
+
+impl Setup {
+    /// For a cache of that shape, of which nobody says what prefill costs.
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        Self {
+            capacity_blocks: shape.capacity_blocks(),
+            capacity_bytes: shape.capacity_bytes,
+            block_bytes: shape.block_bytes,
+            block_tokens: shape.block_tokens,
+            state: shape.state,
+            cost: None,
+            seed,
+        }
+    }
 }
 
 /// What a policy may see.

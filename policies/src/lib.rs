@@ -4,7 +4,8 @@
 //! struct; impl; `ENTRY`; tests) and one line in [`EVICTION`] or [`ADMISSION`]. Command-line names, help, the
 //! conformance suite and report legends all iterate the registry.
 //!
-//! What this crate does not know: the tree, traces, and the future.
+//! What this crate does not know: the tree (Marconi's tuner apart, which replays a window in a cache of its own), traces, and
+//! the future.
 
 mod admission;
 mod entry;
@@ -20,5 +21,6 @@ pub use entry::{
 };
 pub use params::{Domain, Param, ParamError, Params};
 pub use registry::{
-    ADMISSION, AdmissionSpec, EVICTION, EvictionSpec, PolicyError, Spec, admission, build, eviction,
+    ADMISSION, AdmissionSpec, EVICTION, EvictionSpec, PolicyError, PolicyPair, Spec, admission,
+    build, eviction, pairs, partner,
 };

@@ -20,6 +20,8 @@ pub struct Param {
 pub enum Domain {
     /// A number from the first to the second bound, both included.
     Number(f64, f64),
+    /// A number within bounds, or this word.
+    NumberOr(f64, f64, &'static str),
     /// A whole number within bounds, or `unbounded`.
     CountOrUnbounded(u64, u64),
     /// A whole number within bounds.
@@ -36,6 +38,9 @@ impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::NumberOr(least, most, word) => {
+                write!(f, "a number from {least} to {most}, or {word}")
+            }
             Self::CountOrUnbounded(least, most) => {
                 write!(f, "a whole number from {least} to {most}, or unbounded")
             }
@@ -143,6 +148,11 @@ impl Params {
         self.text(name).parse().expect("checked against its domain")
     }
 
+    /// The value of a number; `None` for the word that may stand in its place.
+    pub fn number_or_word(&self, name: &str) -> Option<f64> {
+        self.text(name).parse().ok()
+    }
+
     /// The value of a whole number; `None` for `unbounded`.
     pub fn count(&self, name: &str) -> Option<u64> {
         self.text(name).parse().ok()
@@ -162,7 +172,8 @@ impl Params {
 fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
     let count = value.parse::<u64>();
     let legal = match spec.domain {
-        Domain::Number(least, most) => value
+        Domain::NumberOr(.., word) if value == word => true,
+        Domain::Number(least, most) | Domain::NumberOr(least, most, _) => value
             .parse::<f64>()
             .is_ok_and(|number| (least..=most).contains(&number)),
         Domain::CountOrUnbounded(..) if value == "unbounded" => true,

@@ -3,13 +3,15 @@
 use policy_api::Pair;
 
 use crate::admission::{
-    adaptive, all, branch_points, lmcache, none, second_occurrence, size_cap, tinylfu,
+    self, adaptive, all, branch_points, checkpoint_every, lmcache, none, second_occurrence,
+    size_cap, tinylfu,
 };
 use crate::entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Setup};
 use crate::eviction::{
     arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow, learned,
-    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, mru, parrot, pgdsf, priority,
-    random, s3_fifo, sae, sieve, size, slru, tail_lru, two_q, vllm, w_tinylfu,
+    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, marconi, mru, parrot, pgdsf,
+    priority, random, s3_fifo, sae, sglang_plus, sieve, size, slru, tail_lru, two_q, vllm,
+    vllm_plus, w_tinylfu,
 };
 use crate::params::{ParamError, Params};
 
@@ -48,6 +50,9 @@ pub const EVICTION: &[EvictionEntry] = &[
     tail_lru::ENTRY,
     parrot::ENTRY,
     learned::ENTRY,
+    marconi::ENTRY,
+    sglang_plus::ENTRY,
+    vllm_plus::ENTRY,
 ];
 
 /// All admission policies, the default first.
@@ -60,6 +65,16 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     lmcache::ENTRY,
     size_cap::ENTRY,
     adaptive::ENTRY,
+    admission::marconi::ENTRY,
+    checkpoint_every::ENTRY,
+];
+
+/// Eviction policies that come with an admission policy of their own: what is taken where none is named. All others come
+/// with `all`.
+const PARTNERS: &[(&str, &str)] = &[
+    ("marconi", "marconi"),
+    ("sglang+", "marconi"),
+    ("vllm+", "checkpoint-every"),
 ];
 
 /// Why a policy cannot be built.
@@ -128,6 +143,30 @@ pub fn eviction(text: &str) -> Result<EvictionSpec, PolicyError> {
 /// [`PolicyError`], with the nearest name or the valid parameters.
 pub fn admission(text: &str) -> Result<AdmissionSpec, PolicyError> {
     find("admission", ADMISSION, text)
+}
+
+/// An eviction policy and an admission policy, by name.
+pub type PolicyPair = (EvictionSpec, AdmissionSpec);
+
+/// Every eviction policy with every admission policy; where none is named, with the one that it comes with.
+pub fn pairs(evictions: &[EvictionSpec], admissions: &[AdmissionSpec]) -> Vec<PolicyPair> {
+    let mut pairs = Vec::new();
+    for eviction in evictions {
+        if admissions.is_empty() {
+            pairs.push((eviction.clone(), partner(eviction)));
+        }
+        for admission in admissions {
+            pairs.push((eviction.clone(), admission.clone()));
+        }
+    }
+    pairs
+}
+
+/// The admission policy that an eviction policy comes with.
+pub fn partner(eviction: &EvictionSpec) -> AdmissionSpec {
+    let name = eviction.entry.name;
+    let partner = PARTNERS.iter().find(|(of, _)| *of == name);
+    admission(partner.map_or("all", |(_, partner)| partner)).expect("partners are registered")
 }
 
 /// Builds the pair that drives a cache.

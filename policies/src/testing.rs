@@ -3,22 +3,18 @@
 #[path = "../tests/it/support.rs"]
 mod support;
 
-use policy_api::{BlockId, Candidate, Pair, RequestView, RunId, Work};
+use policy_api::{BlockId, Candidate, Frees, Pair, RequestView, RunId, Work};
 
-pub(crate) use support::{Ask, Trace, ask, asks};
+pub(crate) use support::{Ask, FlatCost, Trace, ask, asks, shape};
+
+use cache::EvictUnit;
 
 use crate::entry::Setup;
 use crate::registry::{admission, build, eviction};
 
 /// A cache of so many blocks of one token and one byte.
 pub(crate) fn setup(capacity_blocks: u64, seed: u64) -> Setup {
-    Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: 1,
-        seed,
-    }
+    Setup::new(shape(capacity_blocks, EvictUnit::Block, None), seed)
 }
 
 fn pair(policies: [&str; 2], setup: Setup) -> Pair {
@@ -84,6 +80,8 @@ pub(crate) fn leaf(id: u32) -> Candidate {
         last_block: id,
         depth_blocks: 0,
         blocks: 1,
+        base_blocks: 0,
+        frees: Frees::Run,
         bytes: 1,
         created: 0,
         last_used: 0,

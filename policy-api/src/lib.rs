@@ -21,6 +21,13 @@
 //!    [`evicted`](EvictionPolicy::evicted), then an `offer` of what is left of the run, or of a parent that became a
 //!    leaf.
 //!
+//! Models whose state is not per token (state-space layers, sliding windows) resume only where a state was saved. Their
+//! caches hold *checkpoints*: a run may have a saved state at its end, and a candidate is a leaf run with all that it
+//! holds, or the state of a run with one child ([`Frees`]). In step 3 every run of the path that is on offer is withdrawn; after
+//! `admit` the admission policy says [where to save states](AdmissionPolicy::checkpoints); in step 5 every run of the path
+//! that may go is offered; in step 6 whole candidates go. A run that has one child and no state is
+//! [merged](EvictionPolicy::merge) with it, so that runs end where something was saved, branches, or ends.
+//!
 //! Generics, closures and associated types are absent from the traits, so a WebAssembly guest can implement the same
 //! verbs; the crate is `no_std` and has no dependencies for the same reason.
 
@@ -32,6 +39,7 @@ mod ranked;
 mod request;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 pub use ranked::Ranked;
@@ -53,9 +61,20 @@ impl RunId {
     }
 }
 
-/// A leaf run that may be evicted now, with the facts that all its blocks share.
+/// What goes when a candidate is evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frees {
+    /// Blocks from the tail of a leaf run; in checkpoint models the whole run, with its state.
+    Run,
+    /// The saved state at the end of a run that has a child. Its blocks stay.
+    State,
+}
+
+/// What may be evicted now: a leaf run with the facts that all its blocks share or, in checkpoint models, also the saved
+/// state of a run with one child.
 ///
-/// Request indices count requests of the trace from 0 and are the policy's logical clock.
+/// Request indices count requests of the trace from 0 and are the policy's logical clock. In checkpoint models a use is the
+/// use of the state at the run's end, by a request that resumed from it or saved it again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// The run.
@@ -70,7 +89,12 @@ pub struct Candidate {
     pub depth_blocks: u32,
     /// Its length.
     pub blocks: u32,
-    /// What evicting the whole run frees.
+    /// Blocks of its path up to where a request could resume without it: `depth_blocks`, but in checkpoint models the depth
+    /// of the nearest saved state above.
+    pub base_blocks: u32,
+    /// What goes with it.
+    pub frees: Frees,
+    /// What evicting it, as a whole, frees.
     pub bytes: u64,
     /// The request at which its blocks last became resident.
     pub created: u32,
@@ -84,7 +108,8 @@ pub struct Candidate {
     pub last_step: u32,
     /// Kind of the request that touched it last.
     pub last_kind: u16,
-    /// What it takes to prefill the run again on its cached prefix, by the cost model in force.
+    /// What it takes to prefill again, from `base_blocks` on, what a request resumes from here, by the cost model in force. Nothing
+    /// for a leaf without a state in checkpoint models: no request can resume from it.
     pub recompute: Work,
     /// Different continuations below it that were ever resident while it was.
     pub children_seen: u32,
@@ -140,6 +165,10 @@ pub trait EvictionPolicy {
     /// A run was cut in two: `tail` is the old id, `head` a new one that starts with the same history.
     fn split(&mut self, _head: RunId, _tail: RunId) {}
 
+    /// Checkpoint models: a run without a state became one with its only child, whose id and history stay. The head's id is
+    /// dead, its `head_blocks` are the tail's; if the tail is on offer, it is offered again.
+    fn merge(&mut self, _head: RunId, _tail: RunId, _head_blocks: u32) {}
+
     /// Whether [`observe`](Self::observe) should be given the runs on the path.
     fn wants_runs(&self) -> bool {
         false
@@ -148,6 +177,15 @@ pub trait EvictionPolicy {
     /// Once a request, before anything of it is offered. `runs` are the resident runs on its path from the root, with
     /// their facts as they were before this request; empty unless [wanted](Self::wants_runs).
     fn observe(&mut self, _request: &RequestView<'_>, _runs: &[Candidate]) {}
+}
+
+/// How a path lies in the tree of a checkpoint model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Leading blocks of the path that are resident once it is admitted.
+    pub resident_blocks: u32,
+    /// The path was found to leave an existing run between its ends, `held_blocks` deep.
+    pub leaves_inside_run: bool,
 }
 
 /// Says how much of a path may be resident.
@@ -162,6 +200,22 @@ pub trait AdmissionPolicy {
     /// Called once a request, also when nothing of it is fresh, after `observe` and before room is made. `rival` is the
     /// first run that would go, never one on the request's own path.
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32;
+
+    /// Checkpoint models: adds to `positions` the depths, in blocks, at which the request should save a state.
+    ///
+    /// A request passes every depth below its hit, and can save at any of them that is resident afterwards; what it cannot save
+    /// is passed over. A depth beyond the path is a fault. By default states are saved where the prompt ends, as far as it is
+    /// resident, and where what is resident ends: a request that continues this one resumes from either, and if it words the
+    /// answer differently still from the first.
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        positions.push(request.prompt_blocks.min(passage.resident_blocks));
+        positions.push(passage.resident_blocks);
+    }
 
     /// Exactly this part went. [`Pair`] passes it on; a type that is both policies hears it as
     /// [`evicted`](EvictionPolicy::evicted).
@@ -203,6 +257,10 @@ impl EvictionPolicy for Pair {
         self.eviction.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.eviction.merge(head, tail, head_blocks);
+    }
+
     fn wants_runs(&self) -> bool {
         self.eviction.wants_runs()
     }
@@ -220,6 +278,15 @@ impl AdmissionPolicy for Pair {
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
         self.admission.admit(request, rival)
     }
+
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        self.admission.checkpoints(request, passage, positions);
+    }
 }
 
 /// Time and arithmetic of a piece of prefill.
@@ -235,6 +302,24 @@ pub struct Work {
 pub trait PrefillCost {
     /// The work of prefilling a prompt of `total_tokens` of which the first `cached_tokens` are cached.
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
+}
+
+/// Bytes of one saved state, by the depth at which it is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateBytes {
+    /// At any depth: what state-space layers carry on.
+    pub fixed: u64,
+    /// For each of the last tokens: the KV of layers that look back through a window.
+    pub per_token: u64,
+    /// So many last tokens count.
+    pub window_tokens: u64,
+}
+
+impl StateBytes {
+    /// Bytes of the state that `tokens` lead to.
+    pub fn at(&self, tokens: u64) -> u64 {
+        self.fixed + self.per_token * tokens.min(self.window_tokens)
+    }
 }
 
 /// A wrong answer of a policy. The cache goes on: the request's own fresh blocks go until it fits.
@@ -255,6 +340,13 @@ pub enum PolicyFault {
         /// The greatest right answer.
         path: u32,
     },
+    /// A state is to be saved outside the path.
+    CheckpointOutOfRange {
+        /// The depth, in blocks.
+        blocks: u32,
+        /// Blocks of the path.
+        path: u32,
+    },
 }
 
 impl core::fmt::Display for PolicyFault {
@@ -269,6 +361,10 @@ impl core::fmt::Display for PolicyFault {
                     "{blocks} blocks were admitted where {held} are held and the path has {path}"
                 )
             }
+            Self::CheckpointOutOfRange { blocks, path } => write!(
+                f,
+                "a state is to be saved {blocks} blocks deep on a path of {path}"
+            ),
         }
     }
 }

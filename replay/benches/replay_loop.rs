@@ -1,6 +1,7 @@
 //! Block touches per second of the whole replay loop, metrics included, on an agent-shaped stream.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Baseline, Plan, Scene, Warmup, sweep};
@@ -44,13 +45,15 @@ fn agents() -> Workload {
 fn replay_loop(criterion: &mut Criterion) {
     let workload = agents();
     let model = Model::named("course-7b").expect("preset");
-    let cost = cost_model(
-        "course",
-        &model,
-        &Gpu::named("course-h100").expect("preset"),
-    )
-    .expect("preset");
-    let baseline = Baseline::new(&workload, cost.as_ref(), Warmup::Requests(0));
+    let cost = Arc::from(
+        cost_model(
+            "course",
+            &model,
+            &Gpu::named("course-h100").expect("preset"),
+        )
+        .expect("preset"),
+    );
+    let baseline = Baseline::new(&workload, Arc::as_ref(&cost), Warmup::Requests(0));
     let mut group = criterion.benchmark_group("agent stream");
     group.throughput(Throughput::Elements(workload.arena().len() as u64));
     group.sample_size(10);
@@ -71,11 +74,12 @@ fn replay_loop(criterion: &mut Criterion) {
                         let scene = Scene {
                             trace: "agents",
                             workload: &workload,
-                            cost: cost.as_ref(),
+                            cost: &cost,
                             baseline: &baseline,
                             model: "",
                             gpu: "",
                             block_bytes: 1,
+                            state: None,
                         };
                         black_box(sweep(&[(scene, vec![plan.clone()])], false, &|_| ()))
                     });

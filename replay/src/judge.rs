@@ -19,18 +19,24 @@ pub fn judge(
     progress: &(dyn Fn() + Sync),
 ) {
     let warmup = u32::try_from(scene.baseline.warmup_requests).expect("fewer than 2^32 requests");
-    let oracle = Oracle::new(scene.workload, scene.cost, warmup);
-    let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_blocks).collect();
+    let oracle = Oracle::new(scene.workload, scene.cost.as_ref(), warmup);
+    let states = scene
+        .state
+        .map(|state| oracle.with_states(scene.block_bytes, state));
+    let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_bytes).collect();
     capacities.sort_unstable();
     capacities.dedup();
-    let bracket = |capacity_blocks: u64| {
-        let bracket = oracle.bracket(capacity_blocks, options);
+    let bracket = |capacity_bytes: u64| {
+        let bracket = match &states {
+            None => oracle.bracket(capacity_bytes / scene.block_bytes, options),
+            Some(states) => states.bracket(capacity_bytes, options),
+        };
         progress();
-        (capacity_blocks, bracket)
+        (capacity_bytes, bracket)
     };
     let brackets: BTreeMap<_, _> = capacities.into_par_iter().map(bracket).collect();
     for Finished { record, .. } in runs {
-        record.against_oracle = Some(against(record, &brackets[&record.capacity_blocks]));
+        record.against_oracle = Some(against(record, &brackets[&record.capacity_bytes]));
     }
 }
 

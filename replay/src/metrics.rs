@@ -14,6 +14,8 @@ pub(crate) struct Sums {
     pub(crate) refused_blocks: u64,
     pub(crate) evicted_blocks: u64,
     pub(crate) rewanted_blocks: u64,
+    pub(crate) saved_states: u64,
+    pub(crate) evicted_states: u64,
     ttft_seconds: Vec<f64>,
 }
 
@@ -25,6 +27,8 @@ impl Sums {
         self.refused_blocks += u64::from(outcome.refused_blocks);
         self.evicted_blocks += u64::from(outcome.evicted_blocks);
         self.rewanted_blocks += u64::from(outcome.rewanted_blocks);
+        self.saved_states += u64::from(outcome.saved_states);
+        self.evicted_states += u64::from(outcome.evicted_states);
         self.ttft_seconds.push(outcome.prefill.seconds);
     }
 

@@ -113,7 +113,7 @@ pub struct RunRecord {
     pub track: &'static str,
     /// The policy reads hints and the trace declares none, so it decided by its fallback.
     pub hints_missing: bool,
-    /// `block`, `leaf` or `leaf-sglang`.
+    /// `block`, `leaf` or `leaf-sglang`; `node` where a model resumes only from saved states.
     pub evict_unit: &'static str,
     /// Seed of everything random.
     pub seed: u64,
@@ -162,6 +162,10 @@ pub struct RunRecord {
     pub churn: Option<f64>,
     /// Blocks evicted and later wanted again.
     pub rewanted_blocks: u64,
+    /// States saved; null where the model needs none.
+    pub saved_states: Option<u64>,
+    /// States evicted; null likewise.
+    pub evicted_states: Option<u64>,
     /// Shared tokens lost below the size of a block; null for block traces.
     pub rounding_lost_tokens: Option<u64>,
     /// Wrong answers of the policy.

@@ -1,10 +1,11 @@
 //! One run: a trace through one cache under one policy pair.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use cache::{Cache, EvictUnit, Shape};
 use policies::{AdmissionSpec, EvictionSpec, Setup, Track};
-use roofline::CostModel;
+use roofline::{CostModel, StateBytes};
 use trace::{RequestResult, Workload};
 
 use crate::baseline::{Baseline, recovered};
@@ -18,7 +19,7 @@ pub struct Scene<'a> {
     /// The loaded trace.
     pub workload: &'a Workload,
     /// The cost model in force.
-    pub cost: &'a dyn CostModel,
+    pub cost: &'a Arc<dyn CostModel>,
     /// Costs and ceilings that do not depend on the policy.
     pub baseline: &'a Baseline,
     /// Name of the model.
@@ -27,6 +28,8 @@ pub struct Scene<'a> {
     pub gpu: &'a str,
     /// KV bytes of a block.
     pub block_bytes: u64,
+    /// What a saved state weighs, where the model resumes only from one.
+    pub state: Option<StateBytes>,
 }
 
 /// What distinguishes a run from the others on its scene.
@@ -68,14 +71,19 @@ pub(crate) fn run(
         block_bytes: scene.block_bytes,
         block_tokens: workload.block_tokens(),
         evict_unit: plan.evict_unit,
+        state: scene.state,
     };
     let mut cache = Cache::new(
         shape,
         workload.arena(),
         workload.distinct_blocks(),
-        scene.cost,
+        scene.cost.as_ref(),
     );
-    let mut policy = policies::build(&plan.eviction, &plan.admission, &setup(shape, plan.seed));
+    let setup = Setup {
+        cost: Some(scene.cost.clone()),
+        ..Setup::new(shape, plan.seed)
+    };
+    let mut policy = policies::build(&plan.eviction, &plan.admission, &setup);
     let mut sums = Sums::default();
     let clock = plan.timings.then(Instant::now);
     for (index, request) in workload.requests().iter().enumerate() {
@@ -104,16 +112,6 @@ pub(crate) fn run(
     record
 }
 
-fn setup(shape: Shape, seed: u64) -> Setup {
-    Setup {
-        capacity_blocks: shape.capacity_blocks(),
-        capacity_bytes: shape.capacity_bytes,
-        block_bytes: shape.block_bytes,
-        block_tokens: shape.block_tokens,
-        seed,
-    }
-}
-
 fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunRecord {
     let Baseline {
         cold_total,
@@ -136,7 +134,10 @@ fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunR
             "online"
         },
         hints_missing: plan.declared() && scene.workload.hints(0).is_none(),
-        evict_unit: plan.evict_unit.name(),
+        evict_unit: match scene.state {
+            None => plan.evict_unit.name(),
+            Some(_) => "node",
+        },
         seed: plan.seed,
         capacity_bytes: shape.capacity_bytes,
         capacity_blocks: shape.capacity_blocks(),
@@ -168,6 +169,8 @@ fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunR
         evicted_blocks: sums.evicted_blocks,
         churn: ratio(sums.evicted_blocks as f64, sums.admitted_blocks as f64),
         rewanted_blocks: sums.rewanted_blocks,
+        saved_states: scene.state.map(|_| sums.saved_states),
+        evicted_states: scene.state.map(|_| sums.evicted_states),
         rounding_lost_tokens: scene.baseline.rounding_lost_tokens,
         policy_faults: 0,
         first_fault: None,

@@ -314,6 +314,8 @@ mod tests {
             evicted_blocks: 0,
             churn: None,
             rewanted_blocks: 0,
+            saved_states: None,
+            evicted_states: None,
             rounding_lost_tokens: None,
             policy_faults: 0,
             first_fault: None,

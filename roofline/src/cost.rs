@@ -74,7 +74,7 @@ pub(crate) struct ConstantUtilisation {
     attention: Attention,
     /// 2N.
     flops_per_token: f64,
-    /// 4*L*d.
+    /// 4*L*d, of the layers that attend.
     flops_per_pair: f64,
     flops_per_s: f64,
 }
@@ -84,7 +84,7 @@ impl ConstantUtilisation {
         Self {
             attention,
             flops_per_token: 2.0 * model.active_parameters,
-            flops_per_pair: 4.0 * f64::from(model.layers()) * f64::from(model.hidden),
+            flops_per_pair: 4.0 * f64::from(model.attention_layers()) * f64::from(model.hidden),
             flops_per_s: gpu.course_flops(),
         }
     }

@@ -110,6 +110,7 @@ impl Reader<'_> {
                 .unwrap_or(config.model_type == "gemma"),
             weight_precision: self.weight_precision()?,
             kv_precision: Precision::Fp16,
+            recurrent_bytes: None,
             groups,
         };
         Ok(model.counted())

@@ -33,11 +33,11 @@ pub use geometry::{Geometry, read_catalogue};
 pub use gpu::Gpu;
 pub use kernel::{AllReduce, DecodeAttention, Gemm, HostCopy, Kernel, PrefillAttention, Stream};
 pub use measure::{Measurement, Observed, read_measurements};
-pub use model::{LayerGroup, Mixer, Mlp, Model, Precision};
+pub use model::{LayerGroup, Mixer, Mlp, Model, Precision, PrefixMemory};
 pub use observed::Split;
 pub use pass::{PartCost, PassCost, Setting};
 pub use plan::{Part, Step};
-pub use policy_api::{PrefillCost, Work};
+pub use policy_api::{PrefillCost, StateBytes, Work};
 pub use rates::{
     AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Roofline, StreamRates,
 };

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use policy_api::StateBytes;
 use serde::{Deserialize, Serialize};
 
 use crate::RooflineError;
@@ -113,6 +114,15 @@ pub struct LayerGroup {
     pub mlp: Mlp,
 }
 
+/// What a prefix cache has to hold of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrefixMemory {
+    /// KV bytes that every token adds.
+    pub kv_bytes_per_token: u64,
+    /// What a saved state weighs, where a prompt resumes only from one.
+    pub state: Option<StateBytes>,
+}
+
 /// A transformer, hybrid or state-space language model, as far as cost depends on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,6 +148,9 @@ pub struct Model {
     /// Format of cached keys and values.
     #[serde(default)]
     pub kv_precision: Precision,
+    /// Bytes of recurrent state, where they are not those of the shapes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurrent_bytes: Option<u64>,
     /// The layers, in groups of equal ones; order does not matter to cost.
     pub groups: Vec<LayerGroup>,
 }
@@ -210,6 +223,12 @@ impl Model {
         self.groups.iter().map(|g| g.layers).sum()
     }
 
+    /// Layers that score tokens against each other; not those of state-space models.
+    pub fn attention_layers(&self) -> u32 {
+        let attends = self.groups.iter().filter(|group| group.mixer.attends());
+        attends.map(|group| group.layers).sum()
+    }
+
     /// Bytes of KV that one more token of context costs. A sliding window counts in full: its cap is per sequence.
     pub fn kv_bytes_per_token(&self) -> u64 {
         let elements: f64 = self
@@ -222,11 +241,53 @@ impl Model {
 
     /// Bytes of recurrent state a sequence needs besides its KV; 0 without state-space layers.
     pub fn state_bytes(&self) -> u64 {
+        if let Some(bytes) = self.recurrent_bytes {
+            return bytes;
+        }
         let elements: f64 = self
             .groups
             .iter()
             .map(|g| f64::from(g.layers) * g.mixer.state_elements())
             .sum();
+        (elements * self.kv_precision.bytes()) as u64
+    }
+
+    /// What a prefix cache has to hold for a prompt to resume.
+    ///
+    /// State-space layers and, beside layers that look back on everything, those with a window make a model that resumes
+    /// only where a state was saved. Where all layers have a window, their KV is held in full, as engines without a window-aware
+    /// cache hold it: nothing else would grow with the prompt.
+    pub fn prefix_memory(&self) -> PrefixMemory {
+        let windows: Vec<_> = self
+            .groups
+            .iter()
+            .filter_map(|group| Some((u64::from(group.mixer.window()?), self.kv_bytes_of(group))))
+            .collect();
+        let in_windows: u64 = windows.iter().map(|(_, kv_bytes)| kv_bytes).sum();
+        let all = self.kv_bytes_per_token();
+        if (in_windows == all || in_windows == 0) && self.state_bytes() == 0 {
+            return PrefixMemory {
+                kv_bytes_per_token: all,
+                state: None,
+            };
+        }
+        let window_tokens = windows.iter().map(|(tokens, _)| *tokens).max().unwrap_or(0);
+        let full: u64 = windows
+            .iter()
+            .map(|(tokens, kv_bytes)| tokens * kv_bytes)
+            .sum();
+        PrefixMemory {
+            kv_bytes_per_token: all - in_windows,
+            state: Some(StateBytes {
+                fixed: self.state_bytes(),
+                per_token: full.checked_div(window_tokens).unwrap_or(0),
+                window_tokens,
+            }),
+        }
+    }
+
+    fn kv_bytes_of(&self, group: &LayerGroup) -> u64 {
+        let elements = f64::from(group.layers) * group.mixer.kv_elements();
         (elements * self.kv_precision.bytes()) as u64
     }
 
@@ -248,6 +309,18 @@ impl LayerGroup {
 }
 
 impl Mixer {
+    fn window(&self) -> Option<u32> {
+        match self {
+            Self::Attention { window, .. } => *window,
+            Self::Mla { .. } | Self::Ssm { .. } => None,
+        }
+    }
+
+    /// Whether every token is scored against others.
+    fn attends(&self) -> bool {
+        !matches!(self, Self::Ssm { .. })
+    }
+
     /// Elements one token adds to the cache of one layer.
     fn kv_elements(&self) -> f64 {
         match *self {
@@ -347,5 +420,73 @@ impl Mlp {
                 3.0 * hidden * inner + hidden * f64::from(experts)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Gpu, cost_model};
+
+    fn memory(name: &str) -> PrefixMemory {
+        Model::named(name).unwrap().prefix_memory()
+    }
+
+    /// Marconi (arXiv 2411.19379): fp16 KV takes 4*d bytes a token and attention layer, a state 2*d*n + 8*(2*d + 2*n) a layer.
+    #[test]
+    fn a_checkpoint_of_the_hybrid_weighs_408_75_tokens() {
+        let (d, n) = (4096, 128);
+        let PrefixMemory {
+            kv_bytes_per_token,
+            state,
+        } = memory("hybrid-7b");
+        let state = state.unwrap();
+        assert_eq!(kv_bytes_per_token, 4 * 4 * d);
+        assert_eq!(state.at(1), 24 * (2 * d * n + 8 * (2 * d + 2 * n)));
+        assert_eq!((state.at(1), state.at(100_000)), (26_787_840, 26_787_840));
+        assert_eq!(state.at(1) as f64 / kv_bytes_per_token as f64, 408.75);
+    }
+
+    /// Its FLOPs for a prompt of `l` tokens: attention 8*l*d^2 + 4*l^2*d, MLP 16*l*d^2, SSM 12*l*d^2 + 16*l*d*n + 10*l*d a layer.
+    #[test]
+    fn the_hybrids_flops_are_those_of_marconi() {
+        let (d, n) = (4096.0, 128.0);
+        let model = Model::named("hybrid-7b").unwrap();
+        let cost = cost_model("course", &model, &Gpu::named("course-h100").unwrap()).unwrap();
+        for tokens in [1_000_u64, 10_000, 100_000] {
+            let l = tokens as f64;
+            let attention = 8.0 * l * d * d + 4.0 * l * l * d;
+            let ssm = 12.0 * l * d * d + 16.0 * l * d * n + 10.0 * l * d;
+            let published = 4.0 * attention + 28.0 * 16.0 * l * d * d + 24.0 * ssm;
+            let ours = cost.prefill(tokens, 0).flops;
+            assert!(
+                (ours / published - 1.0).abs() < 0.06,
+                "{tokens}: {}",
+                ours / published
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_cache_holds_depends_on_how_layers_look_back() {
+        let jamba = memory("jamba-v0.1");
+        assert_eq!(jamba.kv_bytes_per_token, 4 * 2 * 8 * 128 * 2);
+        assert_eq!(jamba.state.unwrap().at(7), 28 * 8192 * (16 + 3) * 2);
+        // Of 48 layers 40 look back on 1,024 tokens; until then their state grows.
+        let gemma = memory("gemma-3-12b");
+        let layer = 2 * 8 * 256 * 2;
+        assert_eq!(gemma.kv_bytes_per_token, 8 * layer);
+        let state = gemma.state.unwrap();
+        assert_eq!(state.at(100), 40 * layer * 100);
+        assert_eq!(state.at(1 << 20), 40 * layer * 1024);
+        for per_token in ["course-7b", "deepseek-v3", "mistral-7b"] {
+            assert_eq!(memory(per_token).state, None, "{per_token}");
+        }
+    }
+
+    #[test]
+    fn gemma_has_the_parameters_it_is_named_for() {
+        let parameters = Model::named("gemma-3-12b").unwrap().parameters;
+        assert!((parameters / 11.77e9 - 1.0).abs() < 0.01, "{parameters}");
     }
 }

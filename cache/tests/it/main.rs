@@ -1,5 +1,6 @@
 //! The cache as its users see it.
 
+mod checkpoints;
 mod faults;
 mod known_faults;
 mod model;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Ask, SmallTrace, policy};
+use crate::support::{SmallTrace, asks, policy};
 use cache::{EvictUnit, Pin};
 use policy_api::BlockId;
 use proptest::prelude::*;
@@ -63,21 +63,6 @@ impl Naive {
             .map(|(block, _)| *block);
         self.resident.remove(&victim.expect("a tree has a leaf"));
     }
-}
-
-/// Paths over a small alphabet, so that they share, extend and diverge often.
-fn asks() -> impl Strategy<Value = Vec<Ask>> {
-    let ask = (prop::collection::vec(0u32..3, 0..7), 0u32..3, 0u32..4).prop_map(
-        |(labels, output, extra_tokens)| {
-            let prompt_blocks = (labels.len() as u32).saturating_sub(output);
-            Ask {
-                labels,
-                prompt_blocks,
-                extra_tokens,
-            }
-        },
-    );
-    prop::collection::vec(ask, 1..40)
 }
 
 proptest! {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use cache::{Cache, EvictUnit, Outcome, Shape};
 use policies::Setup;
-use policy_api::{BlockId, Pair, Policy, PrefillCost, Request, Work};
+use policy_api::{BlockId, Pair, Policy, PrefillCost, Request, StateBytes, Work};
+use proptest::prelude::*;
 
 /// Every token costs one second and one FLOP.
 pub(crate) struct FlatCost;
@@ -90,11 +91,30 @@ impl SmallTrace {
     }
 
     pub(crate) fn cache(&self, capacity_blocks: u64, evict_unit: EvictUnit) -> Cache<'_> {
+        self.cache_of(capacity_blocks, evict_unit, None)
+    }
+
+    /// A cache for a model that resumes from states of so many bytes only.
+    pub(crate) fn cache_of_states(&self, capacity_bytes: u64, state_bytes: u64) -> Cache<'_> {
+        let state = StateBytes {
+            fixed: state_bytes,
+            ..StateBytes::default()
+        };
+        self.cache_of(capacity_bytes, EvictUnit::Block, Some(state))
+    }
+
+    fn cache_of(
+        &self,
+        capacity_bytes: u64,
+        evict_unit: EvictUnit,
+        state: Option<StateBytes>,
+    ) -> Cache<'_> {
         let shape = Shape {
-            capacity_bytes: capacity_blocks,
+            capacity_bytes,
             block_bytes: 1,
             block_tokens: self.block_tokens,
             evict_unit,
+            state,
         };
         Cache::new(shape, &self.arena, self.distinct_blocks, &FlatCost)
     }
@@ -128,16 +148,39 @@ impl SmallTrace {
 
 /// A registered eviction policy that admits everything.
 pub(crate) fn policy(name: &str, capacity_blocks: u64) -> Pair {
-    let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: 1,
-        seed: 0,
-    };
+    pair(name, "all", capacity_blocks)
+}
+
+/// Registered policies.
+pub(crate) fn pair(name: &str, admission: &str, capacity_blocks: u64) -> Pair {
+    let setup = Setup::new(
+        Shape {
+            capacity_bytes: capacity_blocks,
+            block_bytes: 1,
+            block_tokens: 1,
+            evict_unit: EvictUnit::Block,
+            state: None,
+        },
+        0,
+    );
     policies::build(
         &policies::eviction(name).expect("registered"),
-        &policies::admission("all").expect("registered"),
+        &policies::admission(admission).expect("registered"),
         &setup,
     )
+}
+
+/// Paths over a small alphabet, so that they share, extend and diverge often.
+pub(crate) fn asks() -> impl Strategy<Value = Vec<Ask>> {
+    let ask = (prop::collection::vec(0u32..3, 0..7), 0u32..3, 0u32..4).prop_map(
+        |(labels, output, extra_tokens)| {
+            let prompt_blocks = (labels.len() as u32).saturating_sub(output);
+            Ask {
+                labels,
+                prompt_blocks,
+                extra_tokens,
+            }
+        },
+    );
+    prop::collection::vec(ask, 1..40)
 }

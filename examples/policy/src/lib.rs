@@ -62,14 +62,9 @@ mod tests {
             block_bytes: 1,
             block_tokens: 1,
             evict_unit: EvictUnit::Block,
+            state: None,
         };
-        let setup = Setup {
-            capacity_blocks: 2,
-            capacity_bytes: 2,
-            block_bytes: 1,
-            block_tokens: 1,
-            seed: 0,
-        };
+        let setup = Setup::new(shape, 0);
         let all = policies::admission("all").unwrap();
         let mut policy = Pair {
             eviction: Box::new(OnceUsedFirst::default()),

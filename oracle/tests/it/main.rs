@@ -10,4 +10,5 @@ mod lp;
 mod named;
 mod real;
 mod small;
+mod states;
 mod support;

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use trace::Workload;
 
 use crate::lp::{Closure, interval_program};
-use crate::support::{asks, block_intervals, costs, pair, saved, serve, total, touches, workload};
+use crate::support::{
+    asks, block_intervals, costs, pair, saved, serve, shape, total, touches, workload,
+};
 
 const REQUESTS: usize = 9;
 
@@ -195,7 +197,7 @@ proptest! {
             let oracle = Oracle::new(&workload, cost.as_ref(), warmup);
             let mut policy = pair(&workload, capacity, eviction.name, admission.name);
             let options = Options { steps: 20, ..Options::default() };
-            let regret = oracle.regret(capacity, 1, &mut policy, &options);
+            let regret = oracle.regret(shape(&workload, capacity), &mut policy, &options);
             check_regret(&regret, u64::from(workload.block_tokens()))?;
         }
     }

@@ -112,6 +112,17 @@ pub(crate) struct Served {
     pub(crate) resident: Vec<BlockId>,
 }
 
+/// A cache of blocks of one byte.
+pub(crate) fn shape(workload: &Workload, capacity_blocks: u64) -> Shape {
+    Shape {
+        capacity_bytes: capacity_blocks,
+        block_bytes: 1,
+        block_tokens: workload.block_tokens(),
+        evict_unit: EvictUnit::Block,
+        state: None,
+    }
+}
+
 /// A policy pair of the registry for a cache of blocks of one byte.
 pub(crate) fn pair(
     workload: &Workload,
@@ -119,13 +130,7 @@ pub(crate) fn pair(
     eviction: &str,
     admission: &str,
 ) -> Pair {
-    let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: workload.block_tokens(),
-        seed: 7,
-    };
+    let setup = Setup::new(shape(workload, capacity_blocks), 7);
     let eviction = policies::eviction(eviction).unwrap();
     let admission = policies::admission(admission).unwrap();
     policies::build(&eviction, &admission, &setup)
@@ -138,12 +143,7 @@ pub(crate) fn serve(
     eviction: &str,
     admission: &str,
 ) -> Served {
-    let shape = Shape {
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: workload.block_tokens(),
-        evict_unit: EvictUnit::Block,
-    };
+    let shape = shape(workload, capacity_blocks);
     let mut policy = pair(workload, capacity_blocks, eviction, admission);
     let distinct_blocks = workload.distinct_blocks();
     let mut cache = Cache::new(shape, workload.arena(), distinct_blocks, &Tokens);
@@ -172,6 +172,13 @@ impl PrefillCost for Tokens {
 
 pub(crate) fn total(hit_blocks: &[u32]) -> u64 {
     hit_blocks.iter().map(|hit| u64::from(*hit)).sum()
+}
+
+/// Seconds that such hits save in all.
+pub(crate) fn total_saved(workload: &Workload, cost: &dyn CostModel, hit_blocks: &[u32]) -> f64 {
+    let each = (0..).zip(hit_blocks);
+    each.map(|(time, hit)| saved(workload, cost, time, *hit))
+        .sum()
 }
 
 /// The interval of one block, found by searching the trace.

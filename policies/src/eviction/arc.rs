@@ -137,6 +137,10 @@ impl EvictionPolicy for Arc {
         self.returned.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.returned.remove(head);
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.learn(request);
     }

@@ -47,6 +47,10 @@ impl EvictionPolicy for Clock {
     fn split(&mut self, head: RunId, tail: RunId) {
         self.0.split(head, tail);
     }
+
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.0.remove(head);
+    }
 }
 
 #[cfg(test)]

@@ -217,6 +217,10 @@ impl EvictionPolicy for Continuum {
         self.pins.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.pins.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

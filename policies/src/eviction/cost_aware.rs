@@ -134,6 +134,10 @@ impl EvictionPolicy for Faded {
         self.uses.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.uses.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         self.counts_uses
     }

@@ -137,6 +137,10 @@ impl EvictionPolicy for KvFlow {
         self.agents.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.agents.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -154,6 +154,10 @@ impl EvictionPolicy for LeCar {
         self.former_uses.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.former_uses.remove(head);
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.now_blocks += request.path.len() as u64;
         self.learn(request);

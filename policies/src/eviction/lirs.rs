@@ -160,6 +160,15 @@ impl EvictionPolicy for Lirs {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        if self.runs.remove(head).is_some_and(|state| state.low) {
+            self.low_blocks -= u64::from(head_blocks);
+        }
+        if self.runs.get(tail).is_some_and(|state| state.low) {
+            self.low_blocks += u64::from(head_blocks);
+        }
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -101,6 +101,10 @@ impl EvictionPolicy for LmCacheCost {
         self.tokens.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.tokens.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -80,6 +80,10 @@ impl EvictionPolicy for LruK {
         self.before.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.before.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -71,6 +71,10 @@ impl EvictionPolicy for Parrot {
         self.remaining.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.remaining.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -96,6 +96,10 @@ impl EvictionPolicy for Pgdsf {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.runs.remove(head);
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.clock.observe(request.index);
         let hit_tokens = request.hit_blocks * self.block_tokens;

@@ -141,6 +141,10 @@ impl EvictionPolicy for Priority {
         self.claims.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.claims.remove(head);
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -174,6 +174,18 @@ impl EvictionPolicy for S3Fifo {
         self.main.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.take_off(head);
+        self.main.remove(head);
+        if self.small.remove(head).is_some() {
+            self.small_blocks -= u64::from(head_blocks);
+        }
+        if let Some(state) = self.small.get_mut(tail) {
+            state.blocks += head_blocks;
+            self.small_blocks += u64::from(head_blocks);
+        }
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

@@ -158,6 +158,10 @@ impl EvictionPolicy for Sieve {
     fn split(&mut self, head: RunId, tail: RunId) {
         self.runs.split(head, tail);
     }
+
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.runs.remove(head);
+    }
 }
 
 #[cfg(test)]

@@ -124,6 +124,15 @@ impl EvictionPolicy for TwoQ {
         self.segments.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        if self.segments.remove(head) == Some(Segment::Queue) {
+            self.queue_blocks -= u64::from(head_blocks);
+        }
+        if self.segments.get(tail) == Some(&Segment::Queue) {
+            self.queue_blocks += u64::from(head_blocks);
+        }
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.ghosts.look_up(request);
     }

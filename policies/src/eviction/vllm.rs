@@ -89,6 +89,10 @@ impl EvictionPolicy for Vllm {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.runs.remove(head);
+    }
+
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.clock += 1;
         self.arrived.note(request.index, self.clock);

@@ -238,6 +238,15 @@ impl EvictionPolicy for WTinyLfu {
         self.runs.split(head, tail);
     }
 
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        if let Some(State { segment, .. }) = self.runs.remove(head) {
+            self.count(segment, head_blocks, false);
+        }
+        if let Some(&State { segment, .. }) = self.runs.get(tail) {
+            self.count(segment, head_blocks, true);
+        }
+    }
+
     fn wants_runs(&self) -> bool {
         true
     }

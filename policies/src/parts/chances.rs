@@ -102,6 +102,12 @@ impl Chances {
         }
     }
 
+    /// Forgets a run, without a turn.
+    pub(crate) fn remove(&mut self, id: RunId) {
+        self.withdraw(id);
+        self.runs.remove(id);
+    }
+
     /// The runs that the turn passes, by place: those before the victim, and all of them if even the victim had a chance.
     fn passed(&mut self, place: u64, chances: u32) -> Vec<RunId> {
         let mut passed = Vec::new();

@@ -8,6 +8,7 @@ pub(crate) mod ghosts;
 pub(crate) mod greedy_clock;
 pub(crate) mod groups;
 pub(crate) mod indexed_set;
+pub(crate) mod leaf_lru;
 pub(crate) mod newcomers_last;
 pub(crate) mod per_request;
 pub(crate) mod room;

@@ -6,11 +6,12 @@
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
-/// Keeps the newcomer of the present request from a policy, which hears of it when the next request begins.
+/// Keeps the newcomers of the present request from a policy, which hears of them when the next request begins. There is one
+/// where KV is per token; where states are saved there may be several, from the root down.
 pub(crate) struct NewcomersLast<P> {
     policy: P,
     now: Option<u32>,
-    newcomer: Option<Candidate>,
+    newcomers: Vec<Candidate>,
 }
 
 impl<P: EvictionPolicy> NewcomersLast<P> {
@@ -18,32 +19,36 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
         Self {
             policy,
             now: None,
-            newcomer: None,
+            newcomers: Vec::new(),
         }
     }
 
     fn reveal(&mut self) {
-        if let Some(newcomer) = self.newcomer.take() {
+        for newcomer in self.newcomers.drain(..) {
             self.policy.offer(&newcomer);
         }
     }
 
-    fn is_newcomer(&self, id: RunId) -> bool {
-        self.newcomer.is_some_and(|newcomer| newcomer.id == id)
+    fn place_of(&self, id: RunId) -> Option<usize> {
+        self.newcomers
+            .iter()
+            .rposition(|newcomer| newcomer.id == id)
     }
 }
 
 impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     fn offer(&mut self, leaf: &Candidate) {
-        if Some(leaf.created) == self.now {
-            self.newcomer = Some(*leaf);
-        } else {
-            self.policy.offer(leaf);
+        if Some(leaf.created) != self.now {
+            return self.policy.offer(leaf);
+        }
+        match self.place_of(leaf.id) {
+            Some(place) => self.newcomers[place] = *leaf,
+            None => self.newcomers.push(*leaf),
         }
     }
 
     fn withdraw(&mut self, id: RunId, why: Why) {
-        if self.is_newcomer(id) {
+        if self.place_of(id).is_some() {
             self.reveal();
         }
         self.policy.withdraw(id, why);
@@ -52,20 +57,25 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     fn victim(&mut self) -> Option<Victim> {
         self.policy
             .victim()
-            .or_else(|| Some(Victim::run(self.newcomer?.id)))
+            .or_else(|| Some(Victim::run(self.newcomers.last()?.id)))
     }
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        if self.is_newcomer(gone.id) {
-            self.newcomer = None;
-        } else {
-            self.policy.evicted(gone, whole);
+        match self.place_of(gone.id) {
+            Some(place) => {
+                self.newcomers.remove(place);
+            }
+            None => self.policy.evicted(gone, whole),
         }
     }
 
     fn split(&mut self, head: RunId, tail: RunId) {
         self.reveal();
         self.policy.split(head, tail);
+    }
+
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.policy.merge(head, tail, head_blocks);
     }
 
     fn wants_runs(&self) -> bool {

@@ -1,14 +1,14 @@
 //! What holds for every policy on any trace.
 
-use cache::EvictUnit;
+use cache::{EvictUnit, Shape};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Hints, Pair, Policy, RequestView, RunId, Victim,
-    Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, Hints, Pair, Passage, Policy, RequestView, RunId,
+    StateBytes, Victim, Why,
 };
 use proptest::prelude::*;
 
-use crate::support::{Ask, Trace, ask, asks};
-use crate::under_test::{admissions, evictions, pair};
+use crate::support::{Ask, Trace, ask, asks, shape};
+use crate::under_test::{admissions, evictions, pair, pair_for};
 
 /// Paths over a small alphabet, so that they share, extend and diverge often, with all that a policy may read.
 fn any_ask() -> impl Strategy<Value = Ask> {
@@ -68,17 +68,27 @@ fn serve(
     policy: &mut dyn Policy,
     name: &str,
 ) -> Vec<(u32, Vec<u32>)> {
-    let mut cache = trace.cache(capacity, unit);
+    serve_in(trace, shape(capacity, unit, None), policy, name)
+}
+
+/// The same in a cache of any shape.
+fn serve_in(
+    trace: &Trace,
+    shape: Shape,
+    policy: &mut dyn Policy,
+    name: &str,
+) -> Vec<(u32, Vec<u32>)> {
+    let mut cache = trace.cache_of(shape);
     let happened = (0..trace.requests.len())
         .map(|index| {
             let outcome = trace.serve(index, &mut cache, policy);
             assert_eq!(cache.audit(), Ok(()), "{name}");
-            let used = cache.usage().evictable_blocks;
-            assert!(used <= capacity, "{name} holds {used} of {capacity}");
+            let (used, most) = (cache.used_bytes(), shape.capacity_bytes);
+            assert!(used <= most, "{name} holds {used} of {most}");
             (outcome.hit_blocks, cache.resident_blocks())
         })
         .collect();
-    assert_eq!(cache.first_fault(), None, "{name} at {capacity}, {unit:?}");
+    assert_eq!(cache.first_fault(), None, "{name} in {shape:?}");
     happened
 }
 
@@ -113,6 +123,10 @@ impl EvictionPolicy for Asking {
         self.ask();
         self.0.split(head, tail);
     }
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.ask();
+        self.0.merge(head, tail, head_blocks);
+    }
     fn wants_runs(&self) -> bool {
         self.0.wants_runs()
     }
@@ -129,6 +143,14 @@ impl AdmissionPolicy for Asking {
     }
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
         self.0.admit(request, rival)
+    }
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        self.0.checkpoints(request, passage, positions);
     }
     fn gone(&mut self, gone: &Candidate) {
         self.0.admission.gone(gone);
@@ -160,6 +182,23 @@ proptest! {
                 for capacity in CAPACITIES {
                     let mut policy = pair(&eviction, "all", capacity);
                     serve(&trace, capacity, unit, &mut policy, &eviction);
+                }
+            }
+        }
+    }
+
+    /// The same where a model resumes only from saved states, which weigh as much as three blocks, or depend on the depth.
+    #[test]
+    fn every_pair_serves_any_trace_with_states(trace in any_trace(40), window_tokens in 0u64..4) {
+        let state = StateBytes { fixed: 3, per_token: 1, window_tokens };
+        for eviction in evictions() {
+            for admission in admissions() {
+                for capacity in [0, 4, 12, 40] {
+                    let name = format!("{eviction} with {admission}");
+                    let shape = shape(capacity, EvictUnit::Block, Some(state));
+                    let quiet = serve_in(&trace, shape, &mut pair_for(&eviction, &admission, shape), &name);
+                    let mut asking = Asking(pair_for(&eviction, &admission, shape));
+                    prop_assert_eq!(quiet, serve_in(&trace, shape, &mut asking, &name), "{}", name);
                 }
             }
         }

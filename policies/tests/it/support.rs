@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cache::{Cache, EvictUnit, Outcome, Shape};
 use policy_api::{
     AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Hints, Policy, PrefillCost, Request,
-    RequestView, RunId, Victim, Why, Work,
+    RequestView, RunId, StateBytes, Victim, Why, Work,
 };
 
 /// Every token costs one second and one FLOP.
@@ -82,6 +82,21 @@ impl Ask {
     }
 }
 
+/// A cache of blocks of one token and one byte.
+pub(crate) fn shape(
+    capacity_bytes: u64,
+    evict_unit: EvictUnit,
+    state: Option<StateBytes>,
+) -> Shape {
+    Shape {
+        capacity_bytes,
+        block_bytes: 1,
+        block_tokens: 1,
+        evict_unit,
+        state,
+    }
+}
+
 /// Requests with their paths as dense ids in one arena.
 #[derive(Debug)]
 pub(crate) struct Trace {
@@ -141,12 +156,10 @@ impl Trace {
     }
 
     pub(crate) fn cache(&self, capacity_blocks: u64, evict_unit: EvictUnit) -> Cache<'_> {
-        let shape = Shape {
-            capacity_bytes: capacity_blocks,
-            block_bytes: 1,
-            block_tokens: 1,
-            evict_unit,
-        };
+        self.cache_of(shape(capacity_blocks, evict_unit, None))
+    }
+
+    pub(crate) fn cache_of(&self, shape: Shape) -> Cache<'_> {
         Cache::new(shape, &self.arena, self.letters.len() as u32, &FlatCost)
     }
 

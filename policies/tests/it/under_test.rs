@@ -1,7 +1,12 @@
 //! The policies under test: all that are registered, with every choice that a parameter offers.
 
+use std::sync::Arc;
+
+use cache::{EvictUnit, Shape};
 use policies::{ADMISSION, Domain, EVICTION, Param, Setup};
 use policy_api::Pair;
+
+use crate::support::{FlatCost, shape};
 
 /// All eviction policies as one would write them.
 pub(crate) fn evictions() -> Vec<String> {
@@ -31,12 +36,18 @@ fn spellings(name: &str, params: &[Param]) -> Vec<String> {
 
 /// A pair for blocks of one token and one byte.
 pub(crate) fn pair(eviction: &str, admission: &str, capacity_blocks: u64) -> Pair {
+    pair_for(
+        eviction,
+        admission,
+        shape(capacity_blocks, EvictUnit::Block, None),
+    )
+}
+
+/// A pair for any cache, that knows what prefill costs.
+pub(crate) fn pair_for(eviction: &str, admission: &str, shape: Shape) -> Pair {
     let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: 1,
-        seed: 7,
+        cost: Some(Arc::new(FlatCost)),
+        ..Setup::new(shape, 7)
     };
     policies::build(
         &policies::eviction(eviction).expect("registered"),

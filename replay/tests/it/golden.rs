@@ -45,14 +45,9 @@ fn serve(
         block_bytes: 1,
         block_tokens: workload.block_tokens(),
         evict_unit,
+        state: None,
     };
-    let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: workload.block_tokens(),
-        seed: 0,
-    };
+    let setup = Setup::new(shape, 0);
     let mut policy = policies::build(
         &policies::eviction(names[0]).unwrap(),
         &policies::admission(names[1]).unwrap(),

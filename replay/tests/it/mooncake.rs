@@ -71,14 +71,9 @@ fn hits(workload: &Workload, policy: &str, capacity_blocks: u64) -> Vec<u32> {
         block_bytes: 1,
         block_tokens: BLOCK_TOKENS,
         evict_unit: EvictUnit::Block,
+        state: None,
     };
-    let setup = Setup {
-        capacity_blocks,
-        capacity_bytes: capacity_blocks,
-        block_bytes: 1,
-        block_tokens: BLOCK_TOKENS,
-        seed: 0,
-    };
+    let setup = Setup::new(shape, 0);
     let mut policy = policies::build(
         &policies::eviction(policy).unwrap(),
         &policies::admission("all").unwrap(),

@@ -137,8 +137,8 @@ pub(crate) struct Regret {
     #[arg(long = "policy", value_name = "LIST", default_value = "lru")]
     pub(crate) policies: Vec<String>,
 
-    /// Admission policies, likewise.
-    #[arg(long = "admission", value_name = "LIST", default_value = "all")]
+    /// Admission policies, likewise [default: what the eviction policy comes with, mostly `all`].
+    #[arg(long = "admission", value_name = "LIST")]
     pub(crate) admissions: Vec<String>,
 
     /// Seed of random policies.

@@ -25,6 +25,9 @@ struct Report {
 pub(crate) fn brackets(args: &Brackets) -> Result<()> {
     args.output.out.as_deref().map_or(Ok(()), check_writable)?;
     let pricing = args.input.pricing()?;
+    if args.no_bypass {
+        pricing.need_kv_per_token("--no-bypass")?;
+    }
     start(&args.effort)?;
     let traces = args.input.load()?;
     let report = Report {
@@ -66,12 +69,20 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
         })
         .collect();
     let bar = progress_bar(jobs.len() as u64, "bracketing capacities");
+    let options = args.effort.options();
     let one = |(loaded, oracle, setting): (&Loaded, &Oracle<'_>, Setting)| {
         let clock = args.timings.then(Instant::now);
-        let capacity_blocks = setting.capacity_bytes / pricing.block_bytes(&loaded.workload);
+        let block_bytes = pricing.block_bytes(&loaded.workload);
+        let capacity_blocks = setting.capacity_bytes / block_bytes;
+        let bracket = match pricing.memory.state {
+            None => oracle.bracket(capacity_blocks, &options),
+            Some(state) => oracle
+                .with_states(block_bytes, state)
+                .bracket(setting.capacity_bytes, &options),
+        };
         let run = OracleRun {
             setting,
-            bracket: oracle.bracket(capacity_blocks, &args.effort.options()),
+            bracket,
             no_bypass: args.no_bypass.then(|| oracle.no_bypass(capacity_blocks)),
             wall_seconds: clock.map(|clock| clock.elapsed().as_secs_f64()),
         };

@@ -21,6 +21,7 @@ struct Report {
 pub(crate) fn curve(args: &Curve) -> Result<()> {
     args.output.out.as_deref().map_or(Ok(()), check_writable)?;
     let pricing = args.input.pricing()?;
+    pricing.need_kv_per_token("oracle curve")?;
     let traces = args.input.load()?;
     let points: Vec<Vec<_>> = traces
         .par_iter()

@@ -1,12 +1,13 @@
 //! `oracle regret`: where policies lose.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use cache::{EvictUnit, Shape};
 use cli::input::{Pricing, trace_record};
-use cli::lists::split_list;
+use cli::lists::policy_pairs;
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
 use oracle::{Oracle, RegretRun, Setting};
-use policies::{AdmissionSpec, EvictionSpec, PolicyError, Setup};
+use policies::{PolicyPair, Setup};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
 use serde::Serialize;
@@ -22,12 +23,11 @@ struct Report {
     runs: Vec<RegretRun>,
 }
 
-type PolicyPair = (EvictionSpec, AdmissionSpec);
-
 pub(crate) fn regret(args: &Regret) -> Result<()> {
     args.output.out.as_deref().map_or(Ok(()), check_writable)?;
-    let pairs = pairs(args)?;
+    let pairs = policy_pairs(&args.policies, &args.admissions)?;
     let pricing = args.input.pricing()?;
+    pricing.need_kv_per_token("oracle regret")?;
     start(&args.effort)?;
     let traces = args.input.load()?;
     let report = Report {
@@ -41,32 +41,6 @@ pub(crate) fn regret(args: &Regret) -> Result<()> {
         Format::Csv => reports::regret_csv(&report.runs),
     };
     write_output(&text, args.output.out.as_deref())
-}
-
-fn pairs(args: &Regret) -> Result<Vec<PolicyPair>> {
-    let names = |lists: &[String]| {
-        lists
-            .iter()
-            .flat_map(|list| split_list(list))
-            .collect::<Vec<_>>()
-    };
-    let admissions = names(&args.admissions)
-        .iter()
-        .map(|name| policies::admission(name))
-        .collect::<Result<Vec<_>, PolicyError>>()?;
-    let mut pairs = Vec::new();
-    for name in names(&args.policies) {
-        let eviction = policies::eviction(&name)?;
-        pairs.extend(
-            admissions
-                .iter()
-                .map(|admission| (eviction.clone(), admission.clone())),
-        );
-    }
-    if pairs.is_empty() {
-        bail!("name at least one policy and one admission policy");
-    }
-    Ok(pairs)
 }
 
 fn run(
@@ -94,14 +68,18 @@ fn run(
         .into_par_iter()
         .map(|(loaded, oracle, setting, pair)| {
             let block_bytes = pricing.block_bytes(&loaded.workload);
-            let run = compare(
-                args,
-                oracle,
-                setting,
-                pair,
+            let shape = Shape {
+                capacity_bytes: setting.capacity_bytes,
                 block_bytes,
-                loaded.workload.block_tokens(),
-            );
+                block_tokens: loaded.workload.block_tokens(),
+                evict_unit: EvictUnit::Block,
+                state: None,
+            };
+            let setup = Setup {
+                cost: Some(pricing.cost.clone()),
+                ..Setup::new(shape, args.seed)
+            };
+            let run = compare(args, oracle, setting, pair, shape, &setup);
             bar.inc(1);
             run
         })
@@ -115,22 +93,14 @@ fn compare(
     oracle: &Oracle<'_>,
     setting: Setting,
     (eviction, admission): &PolicyPair,
-    block_bytes: u64,
-    block_tokens: u32,
+    shape: Shape,
+    setup: &Setup,
 ) -> RegretRun {
-    let capacity_bytes = setting.capacity_bytes;
-    let setup = Setup {
-        capacity_blocks: capacity_bytes / block_bytes,
-        capacity_bytes,
-        block_bytes,
-        block_tokens,
-        seed: args.seed,
-    };
-    let mut policy = policies::build(eviction, admission, &setup);
+    let mut policy = policies::build(eviction, admission, setup);
     let options = args.effort.options();
     RegretRun {
-        regret: oracle.regret(capacity_bytes, block_bytes, &mut policy, &options),
-        capacity_blocks: setup.capacity_blocks,
+        regret: oracle.regret(shape, &mut policy, &options),
+        capacity_blocks: shape.capacity_blocks(),
         policy: eviction.text.clone(),
         admission: admission.text.clone(),
         setting,

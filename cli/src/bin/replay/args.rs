@@ -53,8 +53,8 @@ pub(crate) struct Replay {
     #[arg(long = "policy", value_name = "LIST", default_value = "lru")]
     pub(crate) policies: Vec<String>,
 
-    /// Admission policies, likewise.
-    #[arg(long = "admission", value_name = "LIST", default_value = "all")]
+    /// Admission policies, likewise [default: what the eviction policy comes with, mostly `all`].
+    #[arg(long = "admission", value_name = "LIST")]
     pub(crate) admissions: Vec<String>,
 
     /// Capacities: 62.5GB, 40GiB, 10% of the trace's distinct blocks, or 4096blocks.
@@ -112,7 +112,7 @@ pub(crate) enum Format {
     Csv,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unit {
     /// As many blocks from a leaf's tail as room is needed.
     Block,

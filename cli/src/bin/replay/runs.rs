@@ -2,22 +2,18 @@
 
 use anyhow::{Context, Result, bail};
 use cli::input::{Pricing, trace_record};
-use cli::lists::split_list;
+use cli::lists::policy_pairs;
 use cli::output::{check_writable, write_output};
 use cli::progress::progress_bar;
-use policies::{ADMISSION, AdmissionSpec, EVICTION, Entry, EvictionSpec};
+use policies::PolicyPair;
 use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
 use trace::{Loaded, ResultWriter};
 
-use crate::args::{Format, Replay};
-
-/// On the command line: every policy of the registry.
-const EVERY: &str = "every";
+use crate::args::{Format, Replay, Unit};
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
-    evictions: Vec<EvictionSpec>,
-    admissions: Vec<AdmissionSpec>,
+    pairs: Vec<PolicyPair>,
     pricing: Pricing,
 }
 
@@ -51,17 +47,10 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
 }
 
 fn read_request(args: &Replay) -> Result<Request> {
-    let evictions = names(&args.policies, EVICTION)
-        .iter()
-        .map(|name| policies::eviction(name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let admissions = names(&args.admissions, ADMISSION)
-        .iter()
-        .map(|name| policies::admission(name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let runs = args.input.traces.len() * args.capacities.len() * evictions.len() * admissions.len();
+    let pairs = policy_pairs(&args.policies, &args.admissions)?;
+    let runs = args.input.traces.len() * args.capacities.len() * pairs.len();
     if runs == 0 {
-        bail!("nothing to run: name at least one policy and one admission policy");
+        bail!("nothing to run: name at least one capacity");
     }
     if args.per_request.is_some() && runs > 1 {
         bail!(
@@ -71,24 +60,14 @@ fn read_request(args: &Replay) -> Result<Request> {
     for path in args.output.out.iter().chain(&args.per_request) {
         check_writable(path)?;
     }
-    Ok(Request {
-        evictions,
-        admissions,
-        pricing: args.input.pricing()?,
-    })
-}
-
-/// The names in lists as one writes them.
-fn names<B>(lists: &[String], registry: &[Entry<B>]) -> Vec<String> {
-    let of_registry = || registry.iter().map(|entry| entry.name.to_owned()).collect();
-    lists
-        .iter()
-        .flat_map(|list| split_list(list))
-        .flat_map(|name| match name.as_str() {
-            EVERY => of_registry(),
-            _ => vec![name],
-        })
-        .collect()
+    let pricing = args.input.pricing()?;
+    if pricing.memory.state.is_some() && args.evict_unit != Unit::Block {
+        bail!(
+            "{} resumes only from saved states, and whole nodes go with theirs: leave --evict-unit out",
+            pricing.model.name
+        );
+    }
+    Ok(Request { pairs, pricing })
 }
 
 fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
@@ -108,11 +87,12 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
             let scene = Scene {
                 trace: name,
                 workload: &loaded.workload,
-                cost: request.pricing.cost.as_ref(),
+                cost: &request.pricing.cost,
                 baseline,
                 model: &request.pricing.model.name,
                 gpu: &request.pricing.gpu.name,
                 block_bytes: request.pricing.block_bytes(&loaded.workload),
+                state: request.pricing.memory.state,
             };
             (scene, plans(args, request, loaded))
         })
@@ -155,18 +135,14 @@ fn plans(args: &Replay, request: &Request, loaded: &Loaded) -> Vec<Plan> {
             loaded.workload.distinct_blocks(),
             request.pricing.block_bytes(&loaded.workload),
         );
-        for eviction in &request.evictions {
-            for admission in &request.admissions {
-                plans.push(Plan {
-                    eviction: eviction.clone(),
-                    admission: admission.clone(),
-                    capacity_bytes,
-                    evict_unit: args.evict_unit.into(),
-                    seed: args.seed,
-                    timings: args.timings,
-                });
-            }
-        }
+        plans.extend(request.pairs.iter().map(|(eviction, admission)| Plan {
+            eviction: eviction.clone(),
+            admission: admission.clone(),
+            capacity_bytes,
+            evict_unit: args.evict_unit.into(),
+            seed: args.seed,
+            timings: args.timings,
+        }));
     }
     plans
 }

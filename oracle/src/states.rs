@@ -1,0 +1,257 @@
+//! The oracle for models that resume only from saved states.
+//!
+//! Above: the dual of the prefix program, in which a hit pays for the KV of its prefix and for the state at its end
+//! (`dual.rs`). Below: schedules that know when a prefix is wanted again, replayed through the same cache as any policy. They
+//! save a state wherever the next use of the path's blocks changes, which is where some later request will want to resume.
+
+use std::cmp::Reverse;
+
+use cache::{EvictUnit, Shape};
+use policy_api::{
+    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Frees, Passage, Policy, Ranked,
+    RequestView, RunId, Score, StateBytes, Victim, Why,
+};
+
+use crate::belady::whole_path;
+use crate::bracket::{
+    Best, Bracket, DUAL_RENTS, Options, Oracle, Recovered, SecondBounds, TokenBounds, relative_gap,
+};
+use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots};
+use crate::flat::flat_belady_blocks;
+use crate::gains::Gains;
+use crate::intervals::{NEVER, Time};
+use crate::next_use::NextUse;
+use crate::schedule::{Hits, Unpriced, replay_in};
+
+/// A trace and what states weigh, prepared for brackets at any capacity. Shared between threads as it is.
+pub struct StateOracle<'a> {
+    oracle: &'a Oracle<'a>,
+    block_bytes: u64,
+    state: StateBytes,
+    seconds: Gains,
+    tokens: Gains,
+}
+
+impl<'a> StateOracle<'a> {
+    pub(crate) fn new(oracle: &'a Oracle<'a>, block_bytes: u64, state: StateBytes) -> Self {
+        let block_tokens = u64::from(oracle.workload().block_tokens());
+        let slots =
+            |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;
+        let intervals = oracle.intervals();
+        let hit_tokens = |_, hit: u32| (u64::from(hit) * block_tokens) as f64;
+        Self {
+            seconds: Gains::with_states(intervals, |time, hit| oracle.saved(time, hit), slots),
+            tokens: Gains::with_states(intervals, hit_tokens, slots),
+            oracle,
+            block_bytes,
+            state,
+        }
+    }
+
+    /// The bracket at one capacity. Its LRU is that of `lru` with its admission, `all`.
+    pub fn bracket(&self, capacity_bytes: u64, options: &Options) -> Bracket {
+        let lru = self.replay(capacity_bytes, &mut StateLru::default());
+        let lru_recovered = self.oracle.recovered(&lru);
+        let mut best = Best {
+            hits: lru,
+            seconds: lru_recovered.prefill_seconds_recovered,
+            hit_tokens: lru_recovered.hit_tokens,
+        };
+        let tokens = self.dual(&self.tokens, capacity_bytes, options);
+        let seconds = self.dual(&self.seconds, capacity_bytes, options);
+        self.try_schedules(capacity_bytes, [&seconds.prices, &tokens.prices], &mut best);
+        self.report(capacity_bytes, &best, &tokens, &seconds, lru_recovered)
+    }
+
+    fn report(
+        &self,
+        capacity_bytes: u64,
+        best: &Best,
+        tokens: &Dual,
+        seconds: &Dual,
+        lru: Recovered,
+    ) -> Bracket {
+        let capacity_blocks = capacity_bytes / self.block_bytes;
+        let intervals = self.oracle.intervals();
+        // Without states nothing can hit more than Belady on blocks alone.
+        let of_blocks = flat_belady_blocks(intervals, capacity_blocks);
+        let upper = self.oracle.to_tokens(of_blocks).min(tokens.upper as u64);
+        Bracket {
+            capacity_blocks,
+            inversions: intervals.inversions(),
+            tokens: TokenBounds {
+                lower: best.hit_tokens,
+                upper,
+                exact: best.hit_tokens == upper,
+            },
+            seconds: SecondBounds {
+                lower: best.seconds,
+                upper: seconds.upper,
+                gap: relative_gap(best.seconds, seconds.upper),
+                steps: seconds.steps,
+            },
+            lru,
+            ceiling: self.oracle.ceiling(),
+        }
+    }
+
+    fn dual(&self, gains: &Gains, capacity_bytes: u64, options: &Options) -> Dual {
+        let slots = capacity_bytes as f64 / self.block_bytes as f64;
+        let stop = Stop {
+            steps: options.steps,
+            gap: options.gap,
+            lower: 0.0,
+        };
+        prefix_dual_of_slots(gains, slots, stop)
+    }
+
+    /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.
+    fn try_schedules(&self, capacity_bytes: u64, prices: [&Prices; 2], best: &mut Best) {
+        let rents = prices.map(|prices| DUAL_RENTS.map(|times| prices.times(times)));
+        let seconds =
+            |time, from, end| self.oracle.saved(time, end) - self.oracle.saved(time, from);
+        let block_tokens = f64::from(self.oracle.workload().block_tokens());
+        let tokens = |_, from: u32, end: u32| f64::from(end - from) * block_tokens;
+        let none = Prices::constant(self.oracle.requests(), 0.0);
+        self.offer(capacity_bytes, &none, &|_, _, _| 0.0, best);
+        for rents in &rents[0] {
+            self.offer(capacity_bytes, rents, &seconds, best);
+        }
+        for rents in &rents[1] {
+            self.offer(capacity_bytes, rents, &tokens, best);
+        }
+    }
+
+    fn offer<G>(&self, capacity_bytes: u64, rents: &Prices, gain: &G, best: &mut Best)
+    where
+        G: Fn(Time, u32, u32) -> f64,
+    {
+        let distinct = self.oracle.workload().distinct_blocks() as usize;
+        let mut policy = StateBelady {
+            next_use: self.oracle.next_use(),
+            rents,
+            gain,
+            block_bytes: self.block_bytes,
+            touched: vec![NEVER; distinct],
+            ranked: Ranked::new(),
+        };
+        let hits = self.replay(capacity_bytes, &mut policy);
+        self.oracle.offer(hits, best);
+    }
+
+    fn replay(&self, capacity_bytes: u64, policy: &mut dyn Policy) -> Hits {
+        let workload = self.oracle.workload();
+        let shape = Shape {
+            capacity_bytes,
+            block_bytes: self.block_bytes,
+            block_tokens: workload.block_tokens(),
+            evict_unit: EvictUnit::Block,
+            state: Some(self.state),
+        };
+        replay_in(workload, shape, &Unpriced, policy)
+    }
+}
+
+/// LRU over leaves and states, which saves them where `all` does.
+#[derive(Default)]
+struct StateLru(Ranked<(Time, Reverse<u32>, Time)>);
+
+impl EvictionPolicy for StateLru {
+    fn offer(&mut self, candidate: &Candidate) {
+        let depth = Reverse(candidate.depth_blocks);
+        self.0.put(
+            candidate.id,
+            (candidate.last_used, depth, candidate.created),
+        );
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.0.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.0.first().map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.0.remove(gone.id);
+    }
+}
+
+impl AdmissionPolicy for StateLru {
+    fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+        whole_path(request)
+    }
+}
+
+/// Evicts what saves least per byte at its next use, less the rents until then; of equals, what is wanted last.
+struct StateBelady<'a, G> {
+    next_use: &'a NextUse,
+    rents: &'a Prices,
+    /// Of a request, by the blocks it would hit without the candidate and with it.
+    gain: &'a G,
+    block_bytes: u64,
+    /// By block, the request that touched it last.
+    touched: Vec<Time>,
+    ranked: Ranked<(Score, Reverse<Time>, Reverse<u32>)>,
+}
+
+impl<G: Fn(Time, u32, u32) -> f64> StateBelady<'_, G> {
+    fn next_use_of(&self, last_block: BlockId, depth: u32) -> Time {
+        let touched = self.touched[last_block as usize];
+        self.next_use.after(touched, depth).time
+    }
+}
+
+impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
+    fn offer(&mut self, candidate: &Candidate) {
+        let end = candidate.depth_blocks + candidate.blocks;
+        let next = self.next_use_of(candidate.last_block, end - 1);
+        // A leaf without a state saves nothing, whenever it is wanted.
+        let is_useless = candidate.frees == Frees::Run
+            && candidate.bytes == u64::from(candidate.blocks) * self.block_bytes;
+        let worth = if next == NEVER || is_useless {
+            f64::NEG_INFINITY
+        } else {
+            let slots = candidate.bytes as f64 / self.block_bytes as f64;
+            (self.gain)(next, candidate.base_blocks, end) / slots.max(f64::MIN_POSITIVE)
+                - self.rents.before(next)
+        };
+        let key = (Score(worth), Reverse(next), Reverse(candidate.depth_blocks));
+        self.ranked.put(candidate.id, key);
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.ranked.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.ranked.first().map(Victim::run)
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.ranked.remove(gone.id);
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        for block in request.path {
+            self.touched[*block as usize] = request.index;
+        }
+    }
+}
+
+impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
+    fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+        whole_path(request)
+    }
+
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        let ends = self.next_use.ends_of_stretches(request.index);
+        positions.extend(ends.filter(|end| *end <= passage.resident_blocks));
+    }
+}

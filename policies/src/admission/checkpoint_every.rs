@@ -1,0 +1,78 @@
+//! A state at every so many tokens.
+//!
+//! Source: the baseline "vLLM+" of Marconi (Pan et al., MLSys 2025) saves one every block of 32 tokens. All of the path is
+//! admitted. Where the blocks of the trace are longer, a state is saved at each of them.
+//!
+//! Cost: a state at each of these positions, of tens of megabytes with hybrid models. Do not use it but as a baseline.
+
+use policy_api::{AdmissionPolicy, Candidate, Passage, RequestView};
+
+use crate::entry::{AdmissionEntry, Track};
+use crate::params::{Domain, Param};
+
+pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
+    name: "checkpoint-every",
+    summary: "checkpoint models: admit everything, save a state every so many tokens (a baseline)",
+    source: "vLLM+, baseline of Marconi, MLSys 2025",
+    idea: "Whatever prefix comes back, a state is near.",
+    cost: "a state at each position; time in proportion to the new blocks",
+    avoid_when: "states are heavy: most are never used",
+    params: &[Param {
+        name: "tokens",
+        default: "32",
+        domain: Domain::Count(1, 1 << 20),
+        help: "distance of two states; at least a block of the trace",
+    }],
+    track: Track::Online,
+    build: |setup, params| {
+        let tokens = params.count("tokens").unwrap_or(1);
+        let blocks = tokens.div_ceil(u64::from(setup.block_tokens)).max(1);
+        let every_blocks = usize::try_from(blocks).expect("within the parameter's bounds");
+        Box::new(CheckpointEvery { every_blocks })
+    },
+};
+
+struct CheckpointEvery {
+    every_blocks: usize,
+}
+
+impl AdmissionPolicy for CheckpointEvery {
+    fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+        request.path.len() as u32
+    }
+
+    fn checkpoints(&mut self, _: &RequestView<'_>, passage: Passage, positions: &mut Vec<u32>) {
+        let first = self.every_blocks as u32;
+        positions.extend((first..=passage.resident_blocks).step_by(self.every_blocks));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params;
+    use crate::testing::{setup, view};
+
+    fn positions(params: &str, block_tokens: u32) -> Vec<u32> {
+        let setup = crate::entry::Setup {
+            block_tokens,
+            ..setup(9, 0)
+        };
+        let mut policy = (ENTRY.build)(&setup, &Params::parse(ENTRY.params, params).unwrap());
+        let path: Vec<_> = (0..7).collect();
+        let passage = Passage {
+            resident_blocks: 7,
+            leaves_inside_run: false,
+        };
+        let mut positions = Vec::new();
+        policy.checkpoints(&view(&path), passage, &mut positions);
+        positions
+    }
+
+    #[test]
+    fn a_state_is_saved_every_so_many_tokens_or_at_every_block() {
+        assert_eq!(positions("", 16), [2, 4, 6]);
+        assert_eq!(positions("tokens=40", 16), [3, 6]);
+        assert_eq!(positions("", 64), [1, 2, 3, 4, 5, 6, 7]);
+    }
+}

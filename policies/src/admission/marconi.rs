@@ -1,0 +1,71 @@
+//! Save a state where it is likely to be used: where prefixes part, and where a conversation stands.
+//!
+//! Source: Pan et al., "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025. All KV is admitted. Of the states
+//! only two kinds are saved: where a lookup leaves an existing edge between its ends, which is the second occurrence of the
+//! prefix above and marks what several inputs share (instructions, system prompts, documents); and after the last decoded
+//! token, where the next turn resumes. On models whose KV is per token it is `all`.
+//!
+//! Cost: none. Do not use it where prompts are cut to a common length by a later turn: then it resumes from further up.
+
+use policy_api::{AdmissionPolicy, Candidate, Passage, RequestView};
+
+use crate::entry::{AdmissionEntry, Track};
+
+pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
+    name: "marconi",
+    summary: "checkpoint models: admit everything, save states where prefixes part and at the end",
+    source: "Marconi (Pan et al., MLSys 2025)",
+    idea: "A prefix that several inputs share shows when the second of them parts from it; a conversation resumes after its \
+           last decoded token. States anywhere else are not worth their memory.",
+    cost: "none",
+    avoid_when: "the model's KV is per token: it is `all` then",
+    params: &[],
+    track: Track::Online,
+    build: |_, _| Box::new(Marconi),
+};
+
+pub(crate) struct Marconi;
+
+impl AdmissionPolicy for Marconi {
+    fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+        request.path.len() as u32
+    }
+
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        if passage.leaves_inside_run {
+            positions.push(request.held_blocks);
+        }
+        positions.push(passage.resident_blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::view;
+
+    #[test]
+    fn the_second_occurrence_of_a_prefix_is_saved_and_the_end() {
+        let path = [7, 8, 9, 10];
+        let request = RequestView {
+            held_blocks: 2,
+            ..view(&path)
+        };
+        let positions = |leaves_inside_run| {
+            let passage = Passage {
+                resident_blocks: Marconi.admit(&request, None),
+                leaves_inside_run,
+            };
+            let mut positions = Vec::new();
+            Marconi.checkpoints(&request, passage, &mut positions);
+            positions
+        };
+        assert_eq!(positions(true), [2, 4]);
+        assert_eq!(positions(false), [4]);
+    }
+}

@@ -1,0 +1,389 @@
+//! Recency and the FLOPs that a byte saves, weighed by what would have been best.
+//!
+//! Source: Pan et al., "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025; the paper's rule, from which its
+//! published artifact differs. Candidates are runs with at most one child: a leaf goes with its state and its KV, a run with
+//! one child loses only its state. The smallest
+//!
+//! `U = norm(1 / age) + alpha * norm(FLOPs saved beyond the state above / bytes freed)`
+//!
+//! goes, where `age` counts requests since the last use, the present one included, and `norm` maps the values of the present
+//! candidates to 0..1 (all to 1 where they are equal). `alpha` is 0, which is LRU, until it is tuned once: five times as
+//! many requests after the first eviction as came before it, the window between is replayed from the first eviction on under
+//! each of 0, 0.1, ... 2.0, and the one that saves the most FLOPs is taken. Nothing was evicted before the window, so
+//! replaying the requests before it rebuilds the cache as it stood. The replays save states as `marconi` admission does.
+//!
+//! Cost: one scan of all candidates per victim, since every score changes with every request; with saved states of megabytes
+//! there are few. The tuning costs 21 replays of the window. Do not use it where KV is per token and leaves are many.
+
+use std::sync::Arc;
+
+use cache::{Cache, EvictUnit, Shape};
+use policy_api::{
+    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Victim, Why,
+};
+
+use crate::admission::marconi::Marconi as MarconiAdmission;
+use crate::entry::{EvictionEntry, Setup, Track};
+use crate::params::{Domain, Param};
+use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::run_table::RunTable;
+
+pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
+    name: "marconi",
+    summary: "recency plus alpha times FLOPs saved per byte, alpha tuned once on the first window",
+    source: "Marconi (Pan et al., MLSys 2025)",
+    idea: "A state deep in a long prefix saves more FLOPs per byte than one near the root. How much that should count against \
+           recency depends on the traffic, so it is found by replaying some of it.",
+    cost: "O(candidates) per victim: grows in proportion to leaves; 21 replays of a window once",
+    avoid_when: "KV is per token and leaves are many: the scan costs and FLOPs per byte hardly differ",
+    params: &[Param {
+        name: "alpha",
+        default: "tuned",
+        domain: Domain::NumberOr(0.0, 100.0, "tuned"),
+        help: "weight of FLOPs per byte against recency; tuned: found once, after the first window",
+    }],
+    track: Track::Online,
+    build: |setup, params| {
+        Box::new(match params.number_or_word("alpha") {
+            Some(alpha) => Marconi::new(alpha, None),
+            None => Marconi::new(0.0, Tuner::new(setup)),
+        })
+    },
+};
+
+/// Requests of the window per request before the first eviction.
+const WINDOW: usize = 5;
+/// `alpha` is tried from 0 up in so many steps of a tenth.
+const TENTHS: u32 = 20;
+
+struct Marconi {
+    alpha: f64,
+    now: u32,
+    candidates: Vec<Scored>,
+    /// Where a run is among the candidates.
+    places: RunTable<usize>,
+    tuner: Option<Tuner>,
+}
+
+/// What the score of a candidate is made of.
+#[derive(Clone, Copy)]
+struct Scored {
+    id: RunId,
+    last_used: u32,
+    flops_per_byte: f64,
+    tie: LruOrder,
+}
+
+impl Marconi {
+    fn new(alpha: f64, tuner: Option<Tuner>) -> Self {
+        Self {
+            alpha,
+            now: 0,
+            candidates: Vec::new(),
+            places: RunTable::new(),
+            tuner,
+        }
+    }
+
+    fn remove(&mut self, id: RunId) {
+        if let Some(place) = self.places.remove(id) {
+            self.candidates.swap_remove(place);
+            if let Some(moved) = self.candidates.get(place) {
+                self.places.put(moved.id, place);
+            }
+        }
+    }
+
+    fn recency(&self, candidate: &Scored) -> f64 {
+        1.0 / f64::from(self.now.saturating_sub(candidate.last_used) + 1)
+    }
+}
+
+impl EvictionPolicy for Marconi {
+    fn offer(&mut self, candidate: &Candidate) {
+        self.remove(candidate.id);
+        self.places.put(candidate.id, self.candidates.len());
+        self.candidates.push(Scored {
+            id: candidate.id,
+            last_used: candidate.last_used,
+            flops_per_byte: candidate.recompute.flops / candidate.bytes.max(1) as f64,
+            tie: lru_order(candidate),
+        });
+    }
+
+    fn withdraw(&mut self, id: RunId, _: Why) {
+        self.remove(id);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        let recency = Norm::over(self.candidates.iter().map(|one| self.recency(one)));
+        let saving = Norm::over(self.candidates.iter().map(|one| one.flops_per_byte));
+        let utility = |one: &Scored| {
+            recency.of(self.recency(one)) + self.alpha * saving.of(one.flops_per_byte)
+        };
+        let order = |a: &(f64, &Scored), b: &(f64, &Scored)| {
+            a.0.total_cmp(&b.0).then_with(|| a.1.tie.cmp(&b.1.tie))
+        };
+        let scored = self.candidates.iter().map(|one| (utility(one), one));
+        scored.min_by(order).map(|(_, one)| Victim::run(one.id))
+    }
+
+    fn evicted(&mut self, gone: &Candidate, _: bool) {
+        self.remove(gone.id);
+        if let Some(tuner) = &mut self.tuner {
+            tuner.evicted();
+        }
+    }
+
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+        self.now = request.index;
+        if let Some(tuner) = &mut self.tuner {
+            if tuner.window_is_full() {
+                self.alpha = tuner.best_alpha();
+                self.tuner = None;
+            } else {
+                tuner.record(request);
+            }
+        }
+    }
+}
+
+/// Maps what lies between the least and the most of some values to 0..1; where they are all equal, to 1.
+struct Norm {
+    least: f64,
+    span: f64,
+}
+
+impl Norm {
+    fn over(values: impl Iterator<Item = f64>) -> Self {
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        let (least, most) = values.fold(ends, |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        Self {
+            least,
+            span: most - least,
+        }
+    }
+
+    fn of(&self, value: f64) -> f64 {
+        if self.span > 0.0 {
+            (value - self.least) / self.span
+        } else {
+            1.0
+        }
+    }
+}
+
+/// The requests so far, and the cache in which to replay them.
+struct Tuner {
+    shape: Shape,
+    cost: Arc<dyn PrefillCost + Send + Sync>,
+    arena: Vec<BlockId>,
+    requests: Vec<Request>,
+    /// Requests before the one that evicted first.
+    before_window: Option<usize>,
+}
+
+impl Tuner {
+    /// None without a cost model: then there is nothing to tune by.
+    fn new(setup: &Setup) -> Option<Self> {
+        Some(Self {
+            shape: Shape {
+                capacity_bytes: setup.capacity_bytes,
+                block_bytes: setup.block_bytes,
+                block_tokens: setup.block_tokens,
+                evict_unit: EvictUnit::Block,
+                state: setup.state,
+            },
+            cost: setup.cost.clone()?,
+            arena: Vec::new(),
+            requests: Vec::new(),
+            before_window: None,
+        })
+    }
+
+    fn record(&mut self, request: &RequestView<'_>) {
+        let path_blocks = request.path.len() as u32;
+        self.requests.push(Request {
+            prompt_tokens: request.prompt_tokens,
+            output_tokens: request.output_tokens,
+            path_start: self.arena.len(),
+            path_blocks,
+            prompt_blocks: request.prompt_blocks,
+            seen_blocks: path_blocks,
+            ..Request::default()
+        });
+        self.arena.extend_from_slice(request.path);
+    }
+
+    fn evicted(&mut self) {
+        let before = self.requests.len().saturating_sub(1);
+        self.before_window.get_or_insert(before);
+    }
+
+    fn window_is_full(&self) -> bool {
+        self.before_window
+            .is_some_and(|before| self.requests.len() - before >= WINDOW * before.max(1))
+    }
+
+    /// The weight under which the window would have saved the most FLOPs, the smallest of several.
+    fn best_alpha(&self) -> f64 {
+        let mut best = (0.0, f64::NEG_INFINITY);
+        for tenths in 0..=TENTHS {
+            let alpha = f64::from(tenths) / 10.0;
+            let saved = self.flops_saved(alpha);
+            if saved > best.1 {
+                best = (alpha, saved);
+            }
+        }
+        best.0
+    }
+
+    fn flops_saved(&self, alpha: f64) -> f64 {
+        let distinct = self.arena.iter().max().map_or(0, |most| most + 1);
+        let mut cache = Cache::new(self.shape, &self.arena, distinct, self.cost.as_ref());
+        let mut policy = Pair {
+            eviction: Box::new(Marconi::new(alpha, None)),
+            admission: Box::new(MarconiAdmission),
+        };
+        let before = self.before_window.unwrap_or(0);
+        let mut saved = 0.0;
+        for (index, request) in self.requests.iter().enumerate() {
+            let warm = cache
+                .serve(index as u32, request, None, &mut policy)
+                .prefill;
+            if index >= before {
+                let cold = self.cost.prefill(u64::from(request.prompt_tokens), 0);
+                saved += cold.flops - warm.flops;
+            }
+        }
+        saved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cache::Outcome;
+    use policy_api::{StateBytes, Work};
+
+    use super::*;
+    use crate::testing::{FlatCost, Trace, asks, leaf, shape, view};
+
+    fn candidate(id: u32, last_used: u32, flops: f64) -> Candidate {
+        Candidate {
+            last_used,
+            recompute: Work {
+                seconds: 0.0,
+                flops,
+            },
+            bytes: 2,
+            ..leaf(id)
+        }
+    }
+
+    /// At request 9 the ages are 2, 5 and 10, so recency is 1, 1/4 and 0 once normalised, and saving 0, 1/2 and 1.
+    #[test]
+    fn alpha_weighs_saving_against_recency() {
+        let first = |alpha: f64| {
+            let mut policy = Marconi::new(alpha, None);
+            policy.now = 9;
+            for one in [
+                candidate(1, 8, 10.0),
+                candidate(2, 5, 30.0),
+                candidate(3, 0, 50.0),
+            ] {
+                policy.offer(&one);
+            }
+            policy.victim().map(|victim| victim.id.0)
+        };
+        assert_eq!(first(0.0), Some(3));
+        assert_eq!(first(0.5), Some(3), "a tie at 1/2: the older goes");
+        assert_eq!(first(0.6), Some(2));
+        assert_eq!(first(2.0), Some(1));
+    }
+
+    #[test]
+    fn what_is_equal_counts_one() {
+        let norm = Norm::over([3.0, 3.0].into_iter());
+        assert_eq!(norm.of(3.0), 1.0);
+        let mut policy = Marconi::new(1.0, None);
+        policy.offer(&candidate(1, 0, 1.0));
+        assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
+        policy.withdraw(RunId(1), Why::Used);
+        assert_eq!(policy.victim(), None);
+    }
+
+    /// Short paths flood a cache in which long ones come back, each a little longer.
+    fn traffic() -> Trace {
+        let mut paths = Vec::new();
+        for turn in 1..30 {
+            for long in ['a', 'b', 'c'] {
+                paths.push(long.to_string().repeat(4 + 2 * (turn / 2)));
+                paths.push(char::from(b'd' + turn as u8 % 20).to_string().repeat(3));
+                paths.push(format!("{}{long}", char::from(b'A' + turn as u8 % 26)));
+            }
+        }
+        Trace::new(&asks(&paths))
+    }
+
+    /// What happens to each request under a fixed weight.
+    fn outcomes(alpha: f64, trace: &Trace, shape: Shape) -> Vec<Outcome> {
+        let mut policy = Pair {
+            eviction: Box::new(Marconi::new(alpha, None)),
+            admission: Box::new(MarconiAdmission),
+        };
+        let mut cache = trace.cache_of(shape);
+        let indices = 0..trace.requests.len();
+        indices
+            .map(|index| trace.serve(index, &mut cache, &mut policy))
+            .collect()
+    }
+
+    #[test]
+    fn alpha_is_the_one_that_would_have_saved_most_in_the_window() {
+        let trace = traffic();
+        let state = StateBytes {
+            fixed: 4,
+            ..StateBytes::default()
+        };
+        let shape = shape(70, EvictUnit::Block, Some(state));
+        let setup = Setup {
+            cost: Some(Arc::new(FlatCost)),
+            ..Setup::new(shape, 0)
+        };
+        let evicts = |outcome: &Outcome| outcome.evicted_blocks + outcome.evicted_states > 0;
+        let before = outcomes(0.0, &trace, shape).iter().position(evicts);
+        let before = before.expect("the cache is too small");
+        let window = before..before + WINDOW * before;
+
+        let mut policy = Marconi::new(0.0, Tuner::new(&setup));
+        for (index, request) in trace.requests.iter().enumerate().take(window.end + 1) {
+            let request = RequestView {
+                index: index as u32,
+                prompt_tokens: request.prompt_tokens,
+                ..view(trace.path(request))
+            };
+            policy.observe(&request, &[]);
+            if index == before {
+                policy.evicted(&leaf(0), true);
+            }
+        }
+        assert!(policy.tuner.is_none(), "the window of {window:?} is past");
+        let saved = |tenths: u32| {
+            let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, shape);
+            outcomes[window.clone()]
+                .iter()
+                .map(|o| o.hit_blocks)
+                .sum::<u32>()
+        };
+        let saved: Vec<_> = (0..=TENTHS).map(saved).collect();
+        let most = saved.iter().max();
+        let best = saved
+            .iter()
+            .position(|one| Some(one) == most)
+            .expect("one of them");
+        assert!(best > 0, "alpha matters: {saved:?}");
+        assert_eq!(policy.alpha, best as f64 / 10.0);
+    }
+}

@@ -1,0 +1,58 @@
+//! LRU that sees leaves only.
+
+use policy_api::{Candidate, EvictionPolicy, Frees, RunId, Victim, Why};
+
+use crate::parts::by_key::{ByKey, LruOrder, lru_order};
+
+/// Evicts the leaf used longest ago, with all it holds: the states of inner runs stay until their leaves are gone.
+pub(crate) struct LeafLru(ByKey<LruOrder, fn(&Candidate) -> LruOrder>);
+
+impl LeafLru {
+    pub(crate) fn new() -> Self {
+        Self(ByKey::new(lru_order))
+    }
+}
+
+impl EvictionPolicy for LeafLru {
+    fn offer(&mut self, candidate: &Candidate) {
+        match candidate.frees {
+            Frees::Run => self.0.offer(candidate),
+            Frees::State => self.0.withdraw(candidate.id, Why::Used),
+        }
+    }
+
+    fn withdraw(&mut self, id: RunId, why: Why) {
+        self.0.withdraw(id, why);
+    }
+
+    fn victim(&mut self) -> Option<Victim> {
+        self.0.victim()
+    }
+
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.0.evicted(gone, whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::leaf;
+
+    #[test]
+    fn a_state_above_a_leaf_is_passed_over_however_old() {
+        let mut policy = LeafLru::new();
+        let state = Candidate {
+            frees: Frees::State,
+            ..leaf(1)
+        };
+        policy.offer(&leaf(1));
+        policy.offer(&Candidate {
+            last_used: 5,
+            ..leaf(2)
+        });
+        assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
+        policy.offer(&state);
+        assert_eq!(policy.victim(), Some(Victim::run(RunId(2))));
+    }
+}
