@@ -12,6 +12,7 @@ const EVERY: &str = "every";
 /// # Errors
 /// If a name or a parameter is not known, or no eviction policy is named; the error lists what is valid.
 pub fn policy_pairs(evictions: &[String], admissions: &[String]) -> Result<Vec<PolicyPair>> {
+    let admissions_named = !admissions.is_empty();
     let evictions = names(evictions, EVICTION)
         .iter()
         .map(|name| policies::eviction(name))
@@ -20,8 +21,8 @@ pub fn policy_pairs(evictions: &[String], admissions: &[String]) -> Result<Vec<P
         .iter()
         .map(|name| policies::admission(name))
         .collect::<Result<Vec<_>, _>>()?;
-    if evictions.is_empty() {
-        bail!("name at least one policy");
+    if evictions.is_empty() || admissions_named && admissions.is_empty() {
+        bail!("nothing to run: a list names no policy");
     }
     Ok(policies::pairs(&evictions, &admissions))
 }

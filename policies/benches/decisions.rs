@@ -133,7 +133,9 @@ impl<'t> Running<'t> {
 fn decisions(criterion: &mut Criterion) {
     let evictions = EVICTION.iter().map(|entry| (entry.name, "all"));
     let admissions = ADMISSION[1..].iter().map(|entry| ("lru", entry.name));
-    let pairs: Vec<_> = evictions.chain(admissions).collect();
+    // Untuned, Marconi is LRU; with a weight its scores change with time.
+    let weighted = [("marconi(alpha=1)", "all")];
+    let pairs: Vec<_> = evictions.chain(admissions).chain(weighted).collect();
     for leaves in LEAVES {
         let traffic = Traffic::new(leaves);
         let mut group = criterion.benchmark_group(format!("{leaves} leaves"));

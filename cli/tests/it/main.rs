@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod architecture;
+mod checkpoints;
 mod oracle;
 mod replay;
 mod roofline;

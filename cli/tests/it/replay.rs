@@ -430,6 +430,7 @@ fn unknown_names_suggest_the_nearest() {
     assert!(error("--admission", "some").contains("valid ones: all, none"));
     assert!(error("--policy", "lru(size=1)").contains("there is no parameter `size`"));
     assert!(error("--policy", ",").contains("nothing to run"));
+    assert!(error("--admission", ",").contains("nothing to run"));
     assert!(error("--model", "gpt").contains("course-7b"));
     assert!(error("--cost", "guess").contains("course-linear"));
 }

@@ -12,14 +12,20 @@
 //! each of 0, 0.1, ... 2.0, and the one that saves the most FLOPs is taken. Nothing was evicted before the window, so
 //! replaying the requests before it rebuilds the cache as it stood. The replays save states as `marconi` admission does.
 //!
-//! Cost: one scan of all candidates per victim, since every score changes with every request; with saved states of megabytes
-//! there are few. The tuning costs 21 replays of the window. Do not use it where KV is per token and leaves are many.
+//! Every score changes with every request, and with the candidates that it is normalised over. So the least is found by the
+//! threshold algorithm (Fagin, Lotem, Naor, PODS 2001): candidates are kept in the order of recency and in that of saving; both
+//! are walked at once from the smaller end, until what is ahead on both cannot be less than the least seen.
+//!
+//! Cost: O(log candidates) per offer; per victim as many as are old or save little, mostly a handful, at worst all. The tuning
+//! costs 21 replays of the window. Do not use it where KV is per token: FLOPs per byte hardly differ there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cache::{Cache, EvictUnit, Shape};
 use policy_api::{
-    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Victim, Why,
+    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Score,
+    Victim, Why,
 };
 
 use crate::admission::marconi::Marconi as MarconiAdmission;
@@ -34,8 +40,8 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Marconi (Pan et al., MLSys 2025)",
     idea: "A state deep in a long prefix saves more FLOPs per byte than one near the root. How much that should count against \
            recency depends on the traffic, so it is found by replaying some of it.",
-    cost: "O(candidates) per victim: grows in proportion to leaves; 21 replays of a window once",
-    avoid_when: "KV is per token and leaves are many: the scan costs and FLOPs per byte hardly differ",
+    cost: "O(log candidates) per offer; per victim a walk of what is old or saves little; 21 replays of a window once",
+    avoid_when: "KV is per token: FLOPs per byte hardly differ",
     params: &[Param {
         name: "alpha",
         default: "tuned",
@@ -59,19 +65,17 @@ const TENTHS: u32 = 20;
 struct Marconi {
     alpha: f64,
     now: u32,
-    candidates: Vec<Scored>,
-    /// Where a run is among the candidates.
-    places: RunTable<usize>,
+    candidates: RunTable<Scored>,
+    by_recency: BTreeSet<(LruOrder, RunId)>,
+    by_saving: BTreeSet<(Score, LruOrder, RunId)>,
     tuner: Option<Tuner>,
 }
 
-/// What the score of a candidate is made of.
+/// What the score of a candidate is made of. The order of ties begins with the last use.
 #[derive(Clone, Copy)]
 struct Scored {
-    id: RunId,
-    last_used: u32,
+    order: LruOrder,
     flops_per_byte: f64,
-    tie: LruOrder,
 }
 
 impl Marconi {
@@ -79,36 +83,72 @@ impl Marconi {
         Self {
             alpha,
             now: 0,
-            candidates: Vec::new(),
-            places: RunTable::new(),
+            candidates: RunTable::new(),
+            by_recency: BTreeSet::new(),
+            by_saving: BTreeSet::new(),
             tuner,
         }
     }
 
     fn remove(&mut self, id: RunId) {
-        if let Some(place) = self.places.remove(id) {
-            self.candidates.swap_remove(place);
-            if let Some(moved) = self.candidates.get(place) {
-                self.places.put(moved.id, place);
-            }
+        if let Some(Scored {
+            order,
+            flops_per_byte,
+        }) = self.candidates.remove(id)
+        {
+            self.by_recency.remove(&(order, id));
+            self.by_saving.remove(&(Score(flops_per_byte), order, id));
         }
     }
 
-    fn recency(&self, candidate: &Scored) -> f64 {
-        1.0 / f64::from(self.now.saturating_sub(candidate.last_used) + 1)
+    /// The least by score, then by the order of ties.
+    fn first(&self) -> Option<RunId> {
+        let (oldest, youngest) = (self.by_recency.first()?, self.by_recency.last()?);
+        let (least, most) = (self.by_saving.first()?, self.by_saving.last()?);
+        let recency = Norm::between(self.recency(oldest.0), self.recency(youngest.0));
+        let saving = Norm::between(least.0.0, most.0.0);
+        let recency_of = |order: LruOrder| recency.of(self.recency(order));
+        let saving_of = |flops_per_byte: f64| self.alpha * saving.of(flops_per_byte);
+        let mut first: Option<(Score, LruOrder, RunId)> = None;
+        let mut meet = |id: RunId| {
+            if let Some(one) = self.candidates.get(id) {
+                let score = Score(recency_of(one.order) + saving_of(one.flops_per_byte));
+                let met = (score, one.order, id);
+                first = Some(first.map_or(met, |first| first.min(met)));
+            }
+            first.map(|(score, ..)| score)
+        };
+        for (old, cheap) in self.by_recency.iter().zip(&self.by_saving) {
+            meet(old.1);
+            let least = meet(cheap.2);
+            let ahead = Score(recency_of(old.0) + saving_of(cheap.0.0));
+            if least < Some(ahead) {
+                break;
+            }
+        }
+        first.map(|(_, _, id)| id)
+    }
+
+    fn recency(&self, (last_used, ..): LruOrder) -> f64 {
+        1.0 / f64::from(self.now.saturating_sub(last_used) + 1)
     }
 }
 
 impl EvictionPolicy for Marconi {
     fn offer(&mut self, candidate: &Candidate) {
         self.remove(candidate.id);
-        self.places.put(candidate.id, self.candidates.len());
-        self.candidates.push(Scored {
-            id: candidate.id,
-            last_used: candidate.last_used,
+        let scored = Scored {
+            order: lru_order(candidate),
             flops_per_byte: candidate.recompute.flops / candidate.bytes.max(1) as f64,
-            tie: lru_order(candidate),
-        });
+        };
+        let Scored {
+            order,
+            flops_per_byte,
+        } = scored;
+        self.candidates.put(candidate.id, scored);
+        self.by_recency.insert((order, candidate.id));
+        self.by_saving
+            .insert((Score(flops_per_byte), order, candidate.id));
     }
 
     fn withdraw(&mut self, id: RunId, _: Why) {
@@ -116,16 +156,7 @@ impl EvictionPolicy for Marconi {
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        let recency = Norm::over(self.candidates.iter().map(|one| self.recency(one)));
-        let saving = Norm::over(self.candidates.iter().map(|one| one.flops_per_byte));
-        let utility = |one: &Scored| {
-            recency.of(self.recency(one)) + self.alpha * saving.of(one.flops_per_byte)
-        };
-        let order = |a: &(f64, &Scored), b: &(f64, &Scored)| {
-            a.0.total_cmp(&b.0).then_with(|| a.1.tie.cmp(&b.1.tie))
-        };
-        let scored = self.candidates.iter().map(|one| (utility(one), one));
-        scored.min_by(order).map(|(_, one)| Victim::run(one.id))
+        self.first().map(Victim::run)
     }
 
     fn evicted(&mut self, gone: &Candidate, _: bool) {
@@ -155,11 +186,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn over(values: impl Iterator<Item = f64>) -> Self {
-        let ends = (f64::INFINITY, f64::NEG_INFINITY);
-        let (least, most) = values.fold(ends, |(least, most), value| {
-            (least.min(value), most.max(value))
-        });
+    fn between(least: f64, most: f64) -> Self {
         Self {
             least,
             span: most - least,
@@ -266,6 +293,7 @@ impl Tuner {
 mod tests {
     use cache::Outcome;
     use policy_api::{StateBytes, Work};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::testing::{FlatCost, Trace, asks, leaf, shape, view};
@@ -305,13 +333,44 @@ mod tests {
 
     #[test]
     fn what_is_equal_counts_one() {
-        let norm = Norm::over([3.0, 3.0].into_iter());
+        let norm = Norm::between(3.0, 3.0);
         assert_eq!(norm.of(3.0), 1.0);
         let mut policy = Marconi::new(1.0, None);
         policy.offer(&candidate(1, 0, 1.0));
         assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
         policy.withdraw(RunId(1), Why::Used);
         assert_eq!(policy.victim(), None);
+    }
+
+    proptest! {
+        /// Against the definition: every candidate is scored, whatever the order.
+        #[test]
+        fn the_walk_finds_what_a_scan_finds(
+            facts in prop::collection::vec((0u32..12, 0u8..6, 0u32..4), 0..30),
+            tenths in 0u32..=20,
+            now in 11u32..14,
+        ) {
+            let alpha = f64::from(tenths) / 10.0;
+            let mut policy = Marconi::new(alpha, None);
+            policy.now = now;
+            let offered: Vec<_> = (0..).zip(&facts).map(|(id, (last_used, flops, depth_blocks))| Candidate {
+                depth_blocks: *depth_blocks,
+                ..candidate(id, *last_used, f64::from(*flops))
+            }).collect();
+            for one in &offered {
+                policy.offer(one);
+            }
+            let recency = |one: &Candidate| 1.0 / f64::from(now - one.last_used + 1);
+            let saving = |one: &Candidate| one.recompute.flops / one.bytes as f64;
+            let norm = |of: &dyn Fn(&Candidate) -> f64, one: &Candidate| {
+                let all = || offered.iter().map(of);
+                let (least, most) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+                if least == most { 1.0 } else { (of(one) - least) / (most - least) }
+            };
+            let utility = |one: &Candidate| norm(&recency, one) + alpha * norm(&saving, one);
+            let first = offered.iter().min_by_key(|one| (Score(utility(one)), lru_order(one), one.id));
+            prop_assert_eq!(policy.victim(), first.map(|one| Victim::run(one.id)));
+        }
     }
 
     /// Short paths flood a cache in which long ones come back, each a little longer.

@@ -15,6 +15,7 @@ Examples:
   replay --policy lru --trace agent.parquet
   replay --policy lru,fifo --capacity 20GB,62.5GB,10% --trace agent.parquet
   replay --policy lru,cost-aware --capacity 5% --oracle --trace agent.parquet
+  replay --policy marconi,sglang+,vllm+ --model hybrid-7b --trace agent.parquet
   replay --policy every --capacity 1%,10% --oracle --format markdown --trace agent.parquet
   replay --trace a.parquet --trace b.parquet --format json --out runs.json
   replay --trace agent.parquet --warmup 50% --per-request requests.parquet
