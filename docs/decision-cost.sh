@@ -38,8 +38,8 @@ END
         END {
             sizes = split("1000 10000 100000", size, " ")
             for (row = 1; row <= pairs; row++) {
-                split(order[row], name, " ")
-                line = "| `" name[1] "` | `" name[2] "` |"
+                split(order[row], pair_of, " ")
+                line = "| `" pair_of[1] "` | `" pair_of[2] "` |"
                 for (at = 1; at <= sizes; at++) line = line sprintf(" %.0f |", ns[order[row], size[at]])
                 for (at = 1; at <= sizes; at++)
                     line = line sprintf(" %.1f |", ns[order[row], size[at]] / ns["lru all", size[at]])
