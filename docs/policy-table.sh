@@ -49,8 +49,12 @@ make_trace multi-agent "" multi-agent --sessions 60 --seed 1
 make_trace mixed "" preset example --seed 1
 make_part eviction.md --policy every
 make_part admission.md --policy lru,cost-aware --admission every
+swe_agent=$data/lmcache-agent-trace/miniswe
+make_trace swe-agent "$swe_agent" import lmcache-agent "$swe_agent"
+make_part states.md --model hybrid-7b --policy lru,cost-aware,marconi,sglang+,vllm+
 
-cat - "$work/eviction.md" <(printf '\n## Admission\n\n') "$work/admission.md" >"$unfinished" <<END
+cat - "$work/eviction.md" <(printf '\n## Admission\n\n') "$work/admission.md" \
+    <(printf '\n## A hybrid model, which resumes only from saved states\n\n') "$work/states.md" >"$unfinished" <<END
 # Every policy on five workloads
 
 Made by \`docs/policy-table.sh\`, which is to be run again after every change of a policy; not to be edited. What the figures
