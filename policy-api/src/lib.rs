@@ -35,6 +35,7 @@
 
 extern crate alloc;
 
+mod in_order;
 mod ranked;
 mod request;
 
@@ -42,6 +43,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
+pub use in_order::InOrder;
 pub use ranked::Ranked;
 pub use request::{Hints, Request, RequestView};
 

@@ -1,16 +1,13 @@
 //! The shared ordered set on which a policy is a one-line key.
 
-use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
-use crate::RunId;
+use crate::{InOrder, RunId};
 
 /// Runs ordered by a key, the smallest first; equal keys by run id.
 ///
-/// A queue of what comes in order and a binary heap of the rest, both with lazy removal: a removed or replaced entry stays
-/// until it comes to the front, or until stale entries outnumber live ones by far. Ever growing keys (LRU, FIFO) cost O(1),
-/// others O(log n) amortised.
+/// Removal is lazy: a removed or replaced entry stays until it comes to the front, or until stale entries outnumber live
+/// ones by far. Ever growing keys (LRU, FIFO) cost O(1), others O(log n) amortised.
 ///
 /// ```
 /// use policy_api::{Ranked, RunId};
@@ -25,10 +22,7 @@ use crate::RunId;
 /// ```
 #[derive(Debug)]
 pub struct Ranked<K> {
-    /// Entries that came in order, smallest first.
-    queue: VecDeque<(K, RunId, u64)>,
-    /// The others.
-    heap: BinaryHeap<Reverse<(K, RunId, u64)>>,
+    entries: InOrder<(K, RunId, u64)>,
     /// Per run the stamp of its live entry, 0 for none.
     live: Vec<u64>,
     live_count: usize,
@@ -43,8 +37,7 @@ impl<K: Ord + Copy> Ranked<K> {
     /// An empty set.
     pub fn new() -> Self {
         Self {
-            queue: VecDeque::new(),
-            heap: BinaryHeap::new(),
+            entries: InOrder::new(),
             live: Vec::new(),
             live_count: 0,
             last_stamp: 0,
@@ -59,17 +52,11 @@ impl<K: Ord + Copy> Ranked<K> {
         self.live_count += usize::from(self.live[id.index()] == 0);
         self.last_stamp += 1;
         self.live[id.index()] = self.last_stamp;
-        let entry = (key, id, self.last_stamp);
-        if self.queue.back().is_none_or(|last| *last <= entry) {
-            self.queue.push_back(entry);
-        } else {
-            self.heap.push(Reverse(entry));
-        }
-        if self.queue.len() + self.heap.len() > STALE_FLOOR + STALE_FACTOR * self.live_count {
+        self.entries.push((key, id, self.last_stamp));
+        if self.entries.len() > STALE_FLOOR + STALE_FACTOR * self.live_count {
             let live = &self.live;
-            let is_live = |(_, id, stamp): &(K, RunId, u64)| live[id.index()] == *stamp;
-            self.queue.retain(is_live);
-            self.heap.retain(|Reverse(entry)| is_live(entry));
+            self.entries
+                .retain(|(_, id, stamp)| live[id.index()] == *stamp);
         }
     }
 
@@ -89,24 +76,9 @@ impl<K: Ord + Copy> Ranked<K> {
     /// The smallest key and its run.
     pub fn first_entry(&mut self) -> Option<(K, RunId)> {
         let live = &self.live;
-        let is_live = |(_, id, stamp): &(K, RunId, u64)| live[id.index()] == *stamp;
-        while self.queue.front().is_some_and(|entry| !is_live(entry)) {
-            self.queue.pop_front();
-        }
-        while self
-            .heap
-            .peek()
-            .is_some_and(|Reverse(entry)| !is_live(entry))
-        {
-            self.heap.pop();
-        }
-        let queued = self.queue.front();
-        let heaped = self.heap.peek().map(|Reverse(entry)| entry);
-        let first = match (queued, heaped) {
-            (Some(queued), Some(heaped)) => queued.min(heaped),
-            (queued, heaped) => queued.or(heaped)?,
-        };
-        Some((first.0, first.1))
+        self.entries
+            .drop_while(|(_, id, stamp)| live[id.index()] != *stamp);
+        self.entries.first().map(|(key, id, _)| (*key, *id))
     }
 
     /// Number of runs in the set.

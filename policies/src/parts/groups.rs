@@ -1,9 +1,6 @@
 //! Leaves in groups that share a weight.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use policy_api::{Ranked, RunId, Score};
+use policy_api::{InOrder, Ranked, RunId, Score};
 
 use crate::parts::run_table::RunTable;
 
@@ -27,7 +24,7 @@ struct Member {
 
 struct Group<T> {
     weight: f64,
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    entries: InOrder<Entry<T>>,
     live: usize,
     /// Stamp of the entry that stands for the group among the firsts.
     first: u64,
@@ -57,13 +54,13 @@ impl<T: Ord + Copy> Groups<T> {
         self.stamps += 1;
         let stamp = self.stamps;
         self.members.put(id, Member { group, stamp });
-        let entry = Reverse((Score(score), tie, id, stamp));
+        let entry = (Score(score), tie, id, stamp);
         let group_state = &mut self.groups[group as usize];
-        let is_first = group_state.heap.peek().is_none_or(|top| entry > *top);
-        group_state.heap.push(entry);
+        let is_first = group_state.entries.first().is_none_or(|top| entry < *top);
+        group_state.entries.push(entry);
         group_state.live += 1;
         let stale_floor = STALE_FLOOR + STALE_FACTOR * group_state.live;
-        if is_first || group_state.heap.len() > stale_floor {
+        if is_first || group_state.entries.len() > stale_floor {
             self.refresh(group);
         }
     }
@@ -90,7 +87,7 @@ impl<T: Ord + Copy> Groups<T> {
 
     pub(crate) fn first(&mut self) -> Option<RunId> {
         let group = self.firsts.first()?;
-        let Reverse((_, _, id, _)) = self.groups[group.index()].heap.peek()?;
+        let (_, _, id, _) = self.groups[group.index()].entries.first()?;
         Some(*id)
     }
 
@@ -104,7 +101,7 @@ impl<T: Ord + Copy> Groups<T> {
         while self.groups.len() <= group as usize {
             self.groups.push(Group {
                 weight: 1.0,
-                heap: BinaryHeap::new(),
+                entries: InOrder::new(),
                 live: 0,
                 first: 0,
             });
@@ -114,20 +111,17 @@ impl<T: Ord + Copy> Groups<T> {
     /// Sweeps stale entries off a group and ranks its first.
     fn refresh(&mut self, number: u32) {
         let (group, members) = (&mut self.groups[number as usize], &self.members);
-        let is_live = |entry: &Reverse<Entry<T>>| {
-            let Reverse((_, _, id, stamp)) = entry;
+        let is_live = |(_, _, id, stamp): &Entry<T>| {
             members
                 .get(*id)
                 .is_some_and(|member| member.stamp == *stamp)
         };
-        while group.heap.peek().is_some_and(|entry| !is_live(entry)) {
-            group.heap.pop();
+        group.entries.drop_while(|entry| !is_live(entry));
+        if group.entries.len() > STALE_FLOOR + STALE_FACTOR * group.live {
+            group.entries.retain(is_live);
         }
-        if group.heap.len() > STALE_FLOOR + STALE_FACTOR * group.live {
-            group.heap.retain(is_live);
-        }
-        match group.heap.peek() {
-            Some(Reverse((Score(score), tie, _, stamp))) => {
+        match group.entries.first() {
+            Some((Score(score), tie, _, stamp)) => {
                 group.first = *stamp;
                 let first = (Score(group.weight * score), *tie);
                 self.firsts.put(RunId(number), first);

@@ -1,0 +1,71 @@
+//! The smallest first: a queue of what comes in order, a heap of the rest.
+
+use alloc::collections::{BinaryHeap, VecDeque};
+use core::cmp::Reverse;
+
+/// A bag of entries, the smallest first. What comes in ascending order costs O(1), the rest O(log n).
+#[derive(Debug)]
+pub struct InOrder<E> {
+    queue: VecDeque<E>,
+    heap: BinaryHeap<Reverse<E>>,
+}
+
+impl<E: Ord> InOrder<E> {
+    /// An empty bag.
+    pub fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            heap: BinaryHeap::new(),
+        }
+    }
+
+    /// Puts an entry in.
+    pub fn push(&mut self, entry: E) {
+        if self.queue.back().is_none_or(|last| *last <= entry) {
+            self.queue.push_back(entry);
+        } else {
+            self.heap.push(Reverse(entry));
+        }
+    }
+
+    /// The smallest entry.
+    pub fn first(&self) -> Option<&E> {
+        let heaped = self.heap.peek().map(|Reverse(entry)| entry);
+        match (self.queue.front(), heaped) {
+            (Some(queued), Some(heaped)) => Some(queued.min(heaped)),
+            (queued, heaped) => queued.or(heaped),
+        }
+    }
+
+    /// Takes entries out, the smallest first, until the first that stays.
+    pub fn drop_while(&mut self, goes: impl Fn(&E) -> bool) {
+        while self.queue.front().is_some_and(&goes) {
+            self.queue.pop_front();
+        }
+        while self.heap.peek().is_some_and(|Reverse(entry)| goes(entry)) {
+            self.heap.pop();
+        }
+    }
+
+    /// Takes out all that do not stay.
+    pub fn retain(&mut self, stays: impl Fn(&E) -> bool) {
+        self.queue.retain(&stays);
+        self.heap.retain(|Reverse(entry)| stays(entry));
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.queue.len() + self.heap.len()
+    }
+
+    /// Whether the bag is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<E: Ord> Default for InOrder<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
