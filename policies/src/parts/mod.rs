@@ -15,3 +15,4 @@ pub(crate) mod room;
 pub(crate) mod run_table;
 pub(crate) mod sketch;
 pub(crate) mod survival;
+pub(crate) mod two_orders;
