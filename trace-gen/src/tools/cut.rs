@@ -89,7 +89,11 @@ pub fn sample(input: &Path, out: &Path, draw: &Draw) -> Result<Done, GenError> {
         By::Session => None,
         By::Prefix => Some(Prefixes::of(input)?),
     };
-    let by = if prefixes.is_some() { " --by prefix" } else { "" };
+    let by = if prefixes.is_some() {
+        " --by prefix"
+    } else {
+        ""
+    };
     let rest = if draw.rest { " --rest" } else { "" };
     stream(
         input,
@@ -136,7 +140,11 @@ impl Prefixes {
     /// The row's first rare block, its last one if there is none, its session if it has none at all.
     fn root(&self, row: &Row<'_>) -> u64 {
         let ids = prompt_ids(row);
-        let is_rare = |id: &&u64| self.requests.get(*id).is_none_or(|count| *count <= self.most);
+        let is_rare = |id: &&u64| {
+            self.requests
+                .get(*id)
+                .is_none_or(|count| *count <= self.most)
+        };
         let root = ids.iter().find(is_rare).or(ids.last());
         root.copied().unwrap_or(row.session_id)
     }
