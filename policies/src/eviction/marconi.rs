@@ -22,8 +22,7 @@ use std::sync::Arc;
 
 use cache::{Cache, EvictUnit, Shape};
 use policy_api::{
-    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Score,
-    Victim, Why,
+    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Victim, Why,
 };
 
 use crate::admission::marconi::Marconi as MarconiAdmission;
