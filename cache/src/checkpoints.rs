@@ -27,7 +27,7 @@ impl Cache<'_> {
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
         let rewanted_blocks = self.note_rewanted(&seen[held_blocks as usize..]);
-        let leaves_inside_run = self.cut(path, held_blocks, index, policy);
+        let cut_off = self.cut(path, held_blocks, index, policy);
         self.find_trail(path, held_blocks);
         let resumed = self.deepest_state(request.usable_blocks(self.shape.block_tokens));
         let hit_blocks = resumed.map_or(0, |id| self.runs[id].end_blocks());
@@ -47,12 +47,13 @@ impl Cache<'_> {
         let admitted = self.admit(&view, policy);
         let passage = Passage {
             resident_blocks: admitted,
-            leaves_inside_run,
+            leaves_inside_run: cut_off.is_some(),
         };
         self.choose_positions(&view, passage, policy);
         let saved_states = self.pass(request.path_start, held_blocks, admitted, touch, policy);
         self.find_trail(path, admitted);
         self.settle_trail(policy);
+        self.offer_anew(cut_off, policy);
         let gone = self.make_room_for_states(index, state, policy);
         self.audit_in_debug_builds(index);
         Outcome {
@@ -185,6 +186,15 @@ impl Cache<'_> {
         self.shape.state.map_or(0, |state| state.at(tokens))
     }
 
+    /// What was cut off has a state nearer above it if one was saved where it was cut.
+    fn offer_anew(&mut self, cut_off: Option<RunId>, policy: &mut dyn Policy) {
+        if let Some(id) = cut_off
+            && self.runs[id].on_offer
+        {
+            policy.offer(&self.candidate(id));
+        }
+    }
+
     fn settle_trail(&mut self, policy: &mut dyn Policy) {
         let trail = std::mem::take(&mut self.trail);
         for &id in &trail {
@@ -269,15 +279,19 @@ impl Cache<'_> {
         gone: &mut Gone,
         policy: &mut dyn Policy,
     ) {
-        let part = self.checkpoint_candidate(id, state);
+        let mut part = self.checkpoint_candidate(id, state);
         let run = self.runs[id];
+        let is_leaf = run.children == 0;
+        if !is_leaf {
+            part.blocks = 0;
+        }
         if run.has_state {
             self.state_bytes -= self.bytes_of_state(id);
             self.runs[id].has_state = false;
             gone.states += 1;
         }
         self.runs[id].on_offer = false;
-        policy.evicted(&part, true);
+        policy.evicted(&part, is_leaf);
         if let Some(child) = run.only_child() {
             return self.merge(id, child, policy);
         }

@@ -108,25 +108,20 @@ impl Cache<'_> {
         rewanted
     }
 
-    /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them. Returns whether it did.
+    /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them. Returns what was cut off.
     pub(crate) fn cut(
         &mut self,
         path: &[BlockId],
         depth: u32,
         index: u32,
         policy: &mut dyn Policy,
-    ) -> bool {
-        let Some(&last) = depth
-            .checked_sub(1)
-            .and_then(|last| path.get(last as usize))
-        else {
-            return false;
-        };
-        let id = RunId(self.owner[last as usize]);
+    ) -> Option<RunId> {
+        let last = path.get(depth.checked_sub(1)? as usize)?;
+        let id = RunId(self.owner[*last as usize]);
         let run = self.runs[id];
         let head_blocks = depth - run.depth_blocks;
         if head_blocks == run.blocks {
-            return false;
+            return None;
         }
         self.split(id, head_blocks, policy);
         if self.shape.evict_unit == EvictUnit::LeafSglang {
@@ -135,7 +130,7 @@ impl Cache<'_> {
         if self.runs[id].on_offer {
             policy.offer(&self.candidate(id));
         }
-        true
+        Some(id)
     }
 
     /// Cuts a run in two. The tail keeps the id, the head gets a new one.

@@ -11,7 +11,8 @@
 //!
 //! The calls of one request, in order:
 //!
-//! 1. [`split`](EvictionPolicy::split) where the path ends or diverges inside a run.
+//! 1. [`split`](EvictionPolicy::split) where the path ends or diverges inside a run; if that run is on offer, an `offer` of what
+//!    is cut off.
 //! 2. [`observe`](EvictionPolicy::observe) with the request, before anything of it is offered.
 //! 3. [`withdraw`](EvictionPolicy::withdraw) of the path's last resident run, if it was on offer.
 //! 4. [`victim`](EvictionPolicy::victim), if the admission policy [needs a rival](AdmissionPolicy::needs_rival); then
@@ -24,9 +25,9 @@
 //! Models whose state is not per token (state-space layers, sliding windows) resume only where a state was saved. Their
 //! caches hold *checkpoints*: a run may have a saved state at its end, and a candidate is a leaf run with all that it
 //! holds, or the state of a run with one child ([`Frees`]). In step 3 every run of the path that is on offer is withdrawn; after
-//! `admit` the admission policy says [where to save states](AdmissionPolicy::checkpoints); in step 5 every run of the path
-//! that may go is offered; in step 6 whole candidates go. A run that has one child and no state is
-//! [merged](EvictionPolicy::merge) with it, so that runs end where something was saved, branches, or ends.
+//! `admit` the admission policy says [where to save states](AdmissionPolicy::checkpoints), for which runs may be split once more;
+//! in step 5 every run of the path that may go is offered; in step 6 whole candidates go. A run that has one child and no state
+//! is [merged](EvictionPolicy::merge) with it, so that runs end where something was saved, branches, or ends.
 //!
 //! Generics, closures and associated types are absent from the traits, so a WebAssembly guest can implement the same
 //! verbs; the crate is `no_std` and has no dependencies for the same reason.
@@ -92,13 +93,14 @@ pub struct Candidate {
     /// Its length.
     pub blocks: u32,
     /// Blocks of its path up to where a request could resume without it: `depth_blocks`, but in checkpoint models the depth
-    /// of the nearest saved state above.
+    /// of the nearest saved state above, as it was when the candidate was offered. That another state above came or went is
+    /// no reason to offer what lies further below anew.
     pub base_blocks: u32,
     /// What goes with it.
     pub frees: Frees,
     /// What evicting it, as a whole, frees.
     pub bytes: u64,
-    /// The request at which its blocks last became resident.
+    /// The request at which its blocks last became resident; in checkpoint models, at which the state at its end was saved.
     pub created: u32,
     /// The request that touched it last.
     pub last_used: u32,
@@ -131,7 +133,8 @@ pub enum Why {
 pub struct Victim {
     /// The run.
     pub id: RunId,
-    /// At most this many blocks go, the last ones first, and never more than the overflow.
+    /// At most this many blocks go, the last ones first, and no more than the overflow. Where leaves go whole, and in
+    /// checkpoint models, the candidate goes whatever is said here.
     pub blocks: u32,
 }
 
@@ -159,7 +162,8 @@ pub trait EvictionPolicy {
     /// without evicting.
     fn victim(&mut self) -> Option<Victim>;
 
-    /// Exactly this part went: blocks from the tail of a run, or the `whole` run, whose id is then dead.
+    /// Exactly this part went: blocks from the tail of a run, or the `whole` run, whose id is then dead. Of a run that lost only
+    /// its state no block went (`gone.blocks` is 0); it is merged with its child right after.
     ///
     /// What is left of the run, or a parent that became a leaf, is offered next.
     fn evicted(&mut self, gone: &Candidate, whole: bool);
@@ -324,7 +328,8 @@ impl StateBytes {
     }
 }
 
-/// A wrong answer of a policy. The cache goes on: the request's own fresh blocks go until it fits.
+/// A wrong answer of a policy. The cache goes on: the request's own fresh blocks go until it fits; in checkpoint models the
+/// deepest candidate of the request's path, or else the first of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyFault {
     /// The victim is not on offer.

@@ -38,8 +38,12 @@ impl<V> Ghosts<V> {
         }
     }
 
-    /// Remembers a piece as the youngest, in place of one that began with the same block.
+    /// Remembers a piece as the youngest, in place of one that began with the same block. Where nothing but a saved state went
+    /// there is no piece to remember.
     pub(crate) fn remember(&mut self, first_block: BlockId, blocks: u32, memory: V) {
+        if blocks == 0 {
+            return;
+        }
         self.recall(first_block);
         self.stamps += 1;
         let stamp = self.stamps;

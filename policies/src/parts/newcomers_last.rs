@@ -6,12 +6,16 @@
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
+use crate::parts::run_table::RunTable;
+
 /// Keeps the newcomers of the present request from a policy, which hears of them when the next request begins. There is one
 /// where KV is per token; where states are saved there may be several, from the root down.
 pub(crate) struct NewcomersLast<P> {
     policy: P,
     now: Option<u32>,
     newcomers: Vec<Candidate>,
+    /// Runs that the policy has heard of. The head of a split is one, though a state saved there comes as a newcomer.
+    heard_of: RunTable<()>,
 }
 
 impl<P: EvictionPolicy> NewcomersLast<P> {
@@ -20,11 +24,13 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
             policy,
             now: None,
             newcomers: Vec::new(),
+            heard_of: RunTable::new(),
         }
     }
 
     fn reveal(&mut self) {
         for newcomer in self.newcomers.drain(..) {
+            self.heard_of.put(newcomer.id, ());
             self.policy.offer(&newcomer);
         }
     }
@@ -39,6 +45,7 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
 impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     fn offer(&mut self, leaf: &Candidate) {
         if Some(leaf.created) != self.now {
+            self.heard_of.put(leaf.id, ());
             return self.policy.offer(leaf);
         }
         match self.place_of(leaf.id) {
@@ -61,20 +68,25 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     }
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        match self.place_of(gone.id) {
-            Some(place) => {
-                self.newcomers.remove(place);
-            }
-            None => self.policy.evicted(gone, whole),
+        if let Some(place) = self.place_of(gone.id) {
+            self.newcomers.remove(place);
+        }
+        if self.heard_of.get(gone.id).is_some() {
+            self.policy.evicted(gone, whole);
+        }
+        if whole {
+            self.heard_of.remove(gone.id);
         }
     }
 
     fn split(&mut self, head: RunId, tail: RunId) {
         self.reveal();
+        self.heard_of.split(head, tail);
         self.policy.split(head, tail);
     }
 
     fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        self.heard_of.remove(head);
         self.policy.merge(head, tail, head_blocks);
     }
 

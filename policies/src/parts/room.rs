@@ -15,6 +15,11 @@ impl Room {
         }
     }
 
+    /// Notes that something had to go: the cache is full, also where saved states fill it.
+    pub(crate) fn is_full(&mut self) {
+        self.free_blocks = 0;
+    }
+
     /// How many leading blocks of the path need no eviction.
     pub(crate) fn fits(&self, request: &RequestView<'_>) -> u32 {
         let path = request.path.len() as u32;

@@ -19,6 +19,7 @@ pub(crate) fn admissions() -> Vec<String> {
     let variants = |entry: &policies::AdmissionEntry| spellings(entry.name, entry.params);
     let mut all: Vec<_> = ADMISSION.iter().flat_map(variants).collect();
     all.push("second-occurrence(memory=5)".to_owned());
+    all.push("checkpoint-every(tokens=1)".to_owned());
     all
 }
 
