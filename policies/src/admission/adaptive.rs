@@ -1,27 +1,30 @@
 //! Refuse while refusing pays.
 //!
-//! Source: this project; the contest is TinyLFU's (Einziger, Friedman and Manes, ACM ToS 2017), the duel of two shadows is that
-//! of set dueling (Qureshi and others, "Adaptive insertion policies for high performance caching", ISCA 2007), here of whole
-//! caches. Two shadows of the cache are kept, of block ids only and both LRU: one takes everything in; the other takes those
-//! leading blocks of a path that were asked for more often than what would go for them. The cache admits what the second shadow
-//! admits as long as its hits saved more prefill of late than those of the first, and everything otherwise.
+//! Source: this project. The contest is TinyLFU's (Einziger, Friedman and Manes, ACM ToS 2017); that two policies are tried and the
+//! better one is followed is from set dueling (Qureshi and others, "Adaptive insertion policies for high performance caching", ISCA
+//! 2007), here with shadows of the whole cache.
 //!
-//! So what is refused is still learned of: a block that was refused and comes back costs the second shadow a hit that the first
-//! may have had. Refusing always looks good at first, because what stayed is hit at once and what was refused is missed later;
-//! so nothing is refused before twice the cache came in. Counts are exact and halved when as many blocks were asked for as ten
-//! caches hold, TinyLFU's period. The lead is worth half after another cache full of newcomers, those of the first shadow.
-//! Neither number matters much: with half or twice of either, nearly all results are within one point.
+//! Two shadows are kept, of block ids only and both LRU: one takes everything in, the other those leading blocks of a path that
+//! were asked for more often than what would go for them. While the hits of the second saved more prefill of late than those of
+//! the first, the cache admits what the second does; otherwise, and while there is room, everything.
 //!
-//! Tried and left out, since they gained nothing on average: chances of reuse by kind and step in the contest, admitting whatever
-//! goes on from a leaf, keeping residents for a fixed time, a lead that has to be large, and the cache itself in the place of a
-//! shadow. The classes alone, without a shadow, lost to admitting everything on all five workloads of docs/policies.md.
+//! So what is refused is learned of all the same: a block that comes back after it was refused is a hit that the first shadow has
+//! and the second has not. Refusing looks good at first, because what stays is hit at once and what was refused is missed only
+//! later; so nothing is refused before twice the cache came in. Counts are exact and halved when as many blocks were asked
+//! for as ten caches hold, which is TinyLFU's period. The lead is worth half after another cache full of newcomers to the first
+//! shadow. Neither number is critical: half or twice of either changes what is recovered by less than three points anywhere
+//! on the workloads of `docs/policies.md`, and mostly by less than one.
 //!
-//! The shadows are LRU, whatever evicts in the cache. An eviction policy that sees for itself what is not worth a place gains less
-//! by refusing than the shadows tell, and may lose a little. The shadows hold no states, so for models that resume from saved
-//! states they are too optimistic, both of them.
+//! Tried and left out, since they gained nothing on average: the chance of reuse by kind and step as a second word in the contest,
+//! admitting whatever goes on from a leaf, keeping residents for a fixed time in place of the contest, asking for a lead of
+//! some per cent, and the cache itself in the place of the shadow that it follows. Without shadows, refusing by the
+//! chance of reuse by kind and step lost to admitting everything on the average of each of these workloads.
 //!
-//! Cost: three loads and stores a block of the path; 16 bytes for every block ever seen. Do not use it where the eviction policy
-//! predicts reuse well, on traffic of long sessions.
+//! The shadows are LRU whatever evicts in the cache, and they hold no states. An eviction policy that finds out by itself what is
+//! not worth its place gains less by refusing than they tell, and may lose up to two per cent of what it recovers.
+//!
+//! Cost: three loads and stores a block of the path; 16 bytes for every block ever seen. Do not use it where sessions are long and
+//! the eviction policy predicts reuse.
 
 use std::sync::Arc;
 
@@ -40,7 +43,7 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
            do what saves more prefill. One shadow takes everything, the other what was asked for more often than what \
            would go for it.",
     cost: "three loads and stores a block of the path; 16 bytes for every block ever seen",
-    avoid_when: "long sessions meet an eviction policy that predicts reuse: the shadows are LRU and overrate refusing",
+    avoid_when: "sessions are long and the eviction policy predicts reuse: the shadows are LRU and overrate refusing",
     params: &[
         Param {
             name: "memory",
