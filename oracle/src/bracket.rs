@@ -1,6 +1,6 @@
 //! The oracle's answer at one capacity: what is certainly out of reach, and what a schedule reached.
 
-use roofline::{CostModel, StateBytes};
+use roofline::CostModel;
 use serde::Serialize;
 use trace::Workload;
 
@@ -13,7 +13,6 @@ use crate::intervals::{Intervals, Time};
 use crate::next_use::{NextUse, Reading};
 use crate::priced::{Cut, PricedBelady};
 use crate::schedule::{Hits, replay};
-use crate::states::StateOracle;
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,11 +124,6 @@ impl<'a> Oracle<'a> {
 
     pub(crate) fn cost(&self) -> &dyn CostModel {
         self.savings.cost
-    }
-
-    /// The same trace for a model that resumes only from saved states, with blocks and states of so many bytes.
-    pub fn with_states(&self, block_bytes: u64, state: StateBytes) -> StateOracle<'_> {
-        StateOracle::new(self, block_bytes, state)
     }
 
     pub(crate) fn warmup(&self) -> usize {

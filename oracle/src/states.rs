@@ -33,7 +33,9 @@ pub struct StateOracle<'a> {
 }
 
 impl<'a> StateOracle<'a> {
-    pub(crate) fn new(oracle: &'a Oracle<'a>, block_bytes: u64, state: StateBytes) -> Self {
+    /// The same trace for a model that resumes only from saved states, with blocks and states of so many bytes. Takes the time
+    /// of one cost evaluation a touch.
+    pub fn new(oracle: &'a Oracle<'a>, block_bytes: u64, state: StateBytes) -> Self {
         let block_tokens = u64::from(oracle.workload().block_tokens());
         let slots =
             |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use oracle::{Bracket, Options, Oracle};
+use oracle::{Bracket, Options, Oracle, StateOracle};
 use rayon::prelude::*;
 
 use crate::record::{AgainstOracle, RunRecord};
@@ -22,7 +22,7 @@ pub fn judge(
     let oracle = Oracle::new(scene.workload, scene.cost.as_ref(), warmup);
     let states = scene
         .state
-        .map(|state| oracle.with_states(scene.block_bytes, state));
+        .map(|state| StateOracle::new(&oracle, scene.block_bytes, state));
     let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_bytes).collect();
     capacities.sort_unstable();
     capacities.dedup();

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use trace::{Content, LoadOptions, Row, TraceReader, Workload, load};
+use trace::{Body, Content, LoadOptions, Row, TraceReader, Workload, load};
 use trace_gen::families::{Setup, find};
 use trace_gen::tools::{
-    Cut, MergeIds, anonymise, compare, cut, merge, rescale_time, sample, shuffle_sessions,
+    By, Cut, Draw, MergeIds, anonymise, compare, cut, merge, rescale_time, sample, shuffle_sessions,
 };
 
 struct Folder(TempDir);
@@ -140,6 +140,73 @@ fn a_cut_keeps_rows_in_order_and_drops_references_to_what_is_gone() {
     assert_eq!(rows(&part).len(), expected.count());
 }
 
+fn draw(share: f64, seed: u64) -> Draw {
+    Draw {
+        share,
+        seed,
+        by: By::Session,
+        rest: false,
+    }
+}
+
+fn uses_of_blocks(path: &Path) -> BTreeMap<u64, usize> {
+    let mut uses = BTreeMap::new();
+    for row in rows(path) {
+        let Body::Blocks { prompt, .. } = &row.body else {
+            continue;
+        };
+        for block in prompt.iter() {
+            *uses.entry(*block).or_default() += 1;
+        }
+    }
+    uses
+}
+
+/// Every request is in the one or the other, and what has a rare prefix in common is in the same.
+#[test]
+fn a_sample_and_its_rest_are_the_whole() {
+    let folder = Folder::new();
+    let whole = folder.agents("whole.parquet", "400", BLOCKS, 3);
+    let (part, rest) = (folder.path("part.parquet"), folder.path("rest.parquet"));
+    for by in [By::Session, By::Prefix] {
+        let asked = Draw { by, ..draw(0.5, 4) };
+        let sampled = sample(&whole, &part, &asked).unwrap();
+        let left = sample(
+            &whole,
+            &rest,
+            &Draw {
+                rest: true,
+                ..asked
+            },
+        )
+        .unwrap();
+        assert_eq!(sampled.written + left.written, sampled.read);
+        assert!(sampled.written > 0 && left.written > 0);
+        if by == By::Session {
+            let (sampled, left) = (sessions(&rows(&part)), sessions(&rows(&rest)));
+            assert!(sampled.keys().all(|session| !left.contains_key(session)));
+        } else {
+            let (sampled, left) = (uses_of_blocks(&part), uses_of_blocks(&rest));
+            let torn = sampled.keys().filter(|block| left.contains_key(*block));
+            let all = uses_of_blocks(&whole);
+            let most = rows(&whole).len() / 100;
+            assert!(torn.clone().count() > 0);
+            assert!(torn.into_iter().all(|block| all[block] > most));
+        }
+    }
+    let tokens = folder.agents("tokens.parquet", "2", Content::Tokens, 3);
+    let asked = Draw {
+        by: By::Prefix,
+        ..draw(0.5, 4)
+    };
+
+    let refused = sample(&tokens, &rest, &asked).unwrap_err().to_string();
+    assert!(
+        refused.contains("session, for a trace of tokens"),
+        "{refused}"
+    );
+}
+
 /// Whole sessions, as often as asked, whatever their length; and reuse counted anew from what is left.
 #[test]
 fn a_sample_is_of_whole_sessions_and_unbiased() {
@@ -149,7 +216,7 @@ fn a_sample_is_of_whole_sessions_and_unbiased() {
     let part = folder.path("part.parquet");
     let (mut kept, mut tokens) = (0, 0);
     for seed in 0..20 {
-        sample(&whole, &part, 0.25, seed).unwrap();
+        sample(&whole, &part, &draw(0.25, seed)).unwrap();
         let rows = rows(&part);
         check_references(&rows);
         let sampled = sessions(&rows);
@@ -184,7 +251,7 @@ fn a_sample_is_of_whole_sessions_and_unbiased() {
     let of_tokens = tokens as f64 / (20 * every) as f64;
     assert!((of_tokens - 0.25).abs() < 0.03, "{of_tokens}");
     for share in [0.0, -1.0, 1.5, f64::NAN] {
-        assert!(sample(&whole, &part, share, 0).is_err());
+        assert!(sample(&whole, &part, &draw(share, 0)).is_err());
     }
 }
 
@@ -224,7 +291,7 @@ fn merged_traces_keep_apart_what_is_not_the_same() {
 #[test]
 fn shuffled_sessions_are_the_same_at_other_times() {
     let folder = Folder::new();
-    let whole = folder.agents("whole.parquet", "40", BLOCKS, 3);
+    let whole = folder.agents("whole.parquet", "400", BLOCKS, 3);
     let out = folder.path("out.parquet");
     shuffle_sessions(&whole, &out, 1).unwrap();
     let (before, after) = (rows(&whole), rows(&out));

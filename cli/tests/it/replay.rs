@@ -16,6 +16,26 @@ fn example() -> String {
     support::example().to_str().unwrap().to_owned()
 }
 
+/// The README shows what its main command prints.
+#[test]
+fn the_readme_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let command = readme
+        .lines()
+        .find(|line| line.contains("--bin replay -- "))
+        .unwrap();
+    let args: Vec<_> = command.split(" -- ").nth(1).unwrap().split(' ').collect();
+    let shown = readme.split("The first prints:\n\n").nth(1).unwrap();
+    let shown: Vec<_> = shown
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with("    "))
+        .map(|line| line.trim_start_matches("    "))
+        .collect();
+    let printed = stdout(&replay(&root, &args));
+    assert_eq!(printed.trim_end(), shown.join("\n").trim_end());
+}
+
 #[test]
 fn the_first_command_needs_nothing_else() {
     let folder = ledger();

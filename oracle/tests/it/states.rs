@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cache::{Cache, Shape};
-use oracle::{Options, Oracle};
+use oracle::{Options, Oracle, StateOracle};
 use policies::{ADMISSION, EVICTION, Setup};
 use policy_api::StateBytes;
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ proptest! {
         let block_tokens = workload.block_tokens();
         for cost in costs() {
             let oracle = Oracle::new(&workload, cost.as_ref(), 0);
-            let prepared = oracle.with_states(1, states(state_weight));
+            let prepared = StateOracle::new(&oracle, 1, states(state_weight));
             let bracket = prepared.bracket(u64::from(capacity), &Options { steps: 60, ..Options::default() });
             let tokens = |_, hit: u32| f64::from(hit * block_tokens);
             let most = optimum(&workload, capacity, state_weight, tokens) as u64;
@@ -115,7 +115,7 @@ proptest! {
         let shape = Shape { block_bytes: 2, state: Some(state), ..shape(&workload, capacity) };
         for cost in costs() {
             let oracle = Oracle::new(&workload, cost.as_ref(), 0);
-            let prepared = oracle.with_states(2, state);
+            let prepared = StateOracle::new(&oracle, 2, state);
             let bracket = prepared.bracket(capacity, &Options { steps: 30, ..Options::default() });
             prop_assert!(bracket.seconds.lower <= bracket.seconds.upper * (1.0 + 1e-9));
             for eviction in EVICTION {

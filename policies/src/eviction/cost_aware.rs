@@ -9,17 +9,23 @@
 //! - `kind`: learned by the kind of the request that used the leaf last.
 //! - `session`: learned by kind, step and whether that request called a tool; a leaf from which its session has moved on is
 //!   in a class of its own. So an agent that waits for its tool is told from a one-shot that is over, by silence alone.
-//! - `hazard`: learned by kind, depth and number of continuations seen.
+//! - `hazard`: learned by kind, depth of its end, continuations seen below it, and whether the request that used it last went
+//!   on from a leaf or branched off: the fourth turn of a conversation is told from the first one, session or not.
 //!
 //! The learned ones watch every leaf, and for a while what was evicted, until it is used or given up, and keep a life table
-//! of the ages at which either happened. From it follows the chance that a leaf of some age is used within the horizon,
-//! which by default is how long evicted blocks have been unused on average: the time for which a choice made now matters.
+//! of the ages at which either happened. What is p(reuse) of something that will be used some day, or never? A leaf that
+//! stays takes its GB for as long as it stays, so p is taken per second: uses expected over seconds expected, over the
+//! horizon for which that is most (Gittins' index: the best that can be had for keeping this leaf until it is used or given
+//! up). It has no horizon to tune: just before the tool returns it looks seconds ahead, after that hours. A fixed `horizon`
+//! makes p the chance of a use within that time.
+//!
 //! Ages are in buckets of an octave from 100 ms on, so within a class and bucket the order is by recompute per
-//! GB and changes only when something is learned: the order is exact over all leaves.
+//! GB and changes only when something is learned: the order is exact over all leaves. How it was tuned and how it does:
+//! docs/cost-aware.md.
 //!
 //! Cost: `recency` as `lru`; `frequency` also one visit to every run of the path. The learned ones O(log leaves) per offer
-//! and bucket of age, and a fit once in as many requests as a tenth of what is watched, 256 at least. Do not use it where
-//! LRU is right and every cycle counts.
+//! and bucket of age, a look at every evicted run that the path has, and a fit once in as many requests as a tenth of
+//! what is watched, `refit` at least. Do not use it where LRU is right and every cycle counts.
 
 use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Score, Victim, Why};
 use rustc_hash::FxHashMap;
@@ -32,16 +38,16 @@ use crate::parts::density::seconds_per_gb;
 use crate::parts::ghosts::Ghosts;
 use crate::parts::per_request::PerRequest;
 use crate::parts::run_table::RunTable;
-use crate::parts::survival::Survival;
+use crate::parts::survival::{Survival, Worth};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "cost-aware",
     summary: "p(reuse) * recompute seconds / GB, the smallest goes; p learned online",
     source: "this project",
     idea: "A leaf is worth the prefill it will save for the memory it takes. Recompute per GB is nearly flat, so the chance \
-           of reuse decides: it is learned from the ages at which leaves like this one were used again. Ages count in \
-           buckets of an octave, exact over all leaves within them.",
-    cost: "O(log leaves) per offer and age bucket, amortised; a fit every 256 requests or more",
+           of reuse decides: it is learned from the ages at which leaves like this one were used again, and taken per \
+           second of the horizon that makes it most. Ages count in buckets of an octave, exact over all leaves within them.",
+    cost: "O(log leaves) per offer and age bucket, amortised; a fit every 64 requests or more",
     avoid_when: "LRU is right and every cycle counts",
     params: &[
         Param {
@@ -58,9 +64,33 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         },
         Param {
             name: "horizon",
-            default: "mean",
-            domain: Domain::DurationOr("mean"),
-            help: "kind, session, hazard: time within which a reuse counts; mean: how long evicted blocks were unused",
+            default: "best",
+            domain: Domain::DurationOr("best"),
+            help: "kind, session, hazard: time within which a reuse counts; best: by the second, as long as pays best",
+        },
+        Param {
+            name: "prior",
+            default: "4",
+            domain: Domain::Number(0.001, 1e6),
+            help: "kind, session, hazard: observations after which a class counts as much as all classes do",
+        },
+        Param {
+            name: "refit",
+            default: "64",
+            domain: Domain::Count(1, 1_000_000),
+            help: "kind, session, hazard: requests between two fits, at least",
+        },
+        Param {
+            name: "kept",
+            default: "0.98",
+            domain: Domain::Number(0.0, 1.0),
+            help: "kind, session, hazard: share of what was counted that is not forgotten at a fit",
+        },
+        Param {
+            name: "watched",
+            default: "4",
+            domain: Domain::Count(0, 1_000),
+            help: "kind, session, hazard: how many caches full of evicted blocks are watched",
         },
     ],
     track: Track::Online,
@@ -69,13 +99,13 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 
 fn build(setup: &Setup, params: &Params) -> Box<dyn EvictionPolicy> {
     let half_life_us = params.duration_us("half-life");
-    let horizon_us = params.duration_or_word_us("horizon");
+    let learned = |classes| Box::new(Learned::new(setup, classes, params));
     match params.text("p") {
         "recency" => Box::new(Faded::new(half_life_us, false)),
         "frequency" => Box::new(Faded::new(half_life_us, true)),
-        "kind" => Box::new(Learned::new(setup, Classes::Kind, horizon_us)),
-        "session" => Box::new(Learned::new(setup, Classes::Session, horizon_us)),
-        _ => Box::new(Learned::new(setup, Classes::Hazard, horizon_us)),
+        "kind" => learned(Classes::Kind),
+        "session" => learned(Classes::Session),
+        _ => learned(Classes::Hazard),
     }
 }
 
@@ -166,129 +196,188 @@ const STEPS: u32 = 4;
 /// The session has moved on, waits for its client, or waits for a tool.
 const WAITS: u32 = 3;
 const MOVED_ON: u32 = 0;
-const DEPTHS: u32 = 4;
+/// Below 1,024 tokens, 4,096, 16,384 and so on; from 4 million on all are alike.
+const DEPTHS: u32 = 8;
+const FIRST_DEPTH_TOKENS: u64 = 1_024;
 const BRANCHES: u32 = 3;
+/// The last request went on from a leaf, or it did not.
+const TURNS: u32 = 2;
 
 impl Classes {
     fn count(self) -> u32 {
         match self {
             Self::Kind => KINDS,
             Self::Session => KINDS * STEPS * WAITS,
-            Self::Hazard => KINDS * DEPTHS * BRANCHES,
+            Self::Hazard => KINDS * DEPTHS * BRANCHES * TURNS,
         }
     }
+}
+
+fn kind_class(kind: u16) -> u32 {
+    u32::from(kind).min(KINDS - 1)
+}
+
+fn depth_class(tokens: u64) -> u32 {
+    let octaves = (tokens / FIRST_DEPTH_TOKENS).checked_ilog2();
+    octaves.map_or(0, |octaves| octaves / 2 + 1).min(DEPTHS - 1)
 }
 
 const EDGES: usize = 26;
 /// Younger leaves are all alike: in that time no cache worth having fills up.
 const FIRST_EDGE_US: i64 = 100_000;
-const REFIT_REQUESTS: u64 = 256;
-const KEPT_AT_REFIT: f64 = 0.98;
-/// Evicted blocks are watched for as long as so many caches full were evicted.
-const WATCHED_CACHES: u64 = 4;
+
+/// What policies remember of the request that used a leaf last.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    arrival_us: i64,
+    called_tool: bool,
+    /// It went on from a leaf, or from what was evicted as one.
+    went_on: bool,
+}
+
+/// A leaf that was evicted.
+struct Gone {
+    class: u32,
+    since_us: i64,
+    blocks: u32,
+}
 
 /// Worth by what was learned of leaves of the class at this age.
 struct Learned {
     classes: Classes,
+    /// The classes that have occurred are numbered in that order.
+    numbers: Vec<Option<u32>>,
+    numbered: u32,
     block_tokens: u32,
-    horizon_us: Option<i64>,
+    worth: Worth,
     edges: Vec<i64>,
     now_us: i64,
-    arrivals_us: PerRequest<i64>,
-    called_tool: PerRequest<bool>,
+    lasts: PerRequest<Last>,
     leaves: Aging<LruOrder>,
     survival: Survival,
-    /// Class and last use of what was evicted.
-    watched: Ghosts<(u32, i64)>,
-    watched_capacity: u64,
+    /// What a class is worth that was not there at the last fit.
+    common: Vec<f64>,
+    watched: Ghosts<Gone>,
+    watched_blocks: u64,
+    /// What is left of a run of which something was evicted: it is watched already.
+    rest: Option<RunId>,
     /// Leaves that a session used last. One that is gone, or was used by another since, may still be listed.
     leaves_of: FxHashMap<u64, Vec<RunId>>,
     owners: RunTable<u64>,
-    unused_us: f64,
-    evicted_blocks: f64,
+    kept: f64,
+    refit: u64,
     requests_to_fit: u64,
 }
 
 impl Learned {
-    fn new(setup: &Setup, classes: Classes, horizon_us: Option<i64>) -> Self {
+    fn new(setup: &Setup, classes: Classes, params: &Params) -> Self {
         let edges = geometric_edges(FIRST_EDGE_US, 1, EDGES);
+        let worth = match params.duration_or_word_us("horizon") {
+            Some(us) => Worth::Within(us as f64),
+            None => Worth::Rate,
+        };
+        let caches = params.count("watched").unwrap_or(u64::MAX);
         let mut learned = Self {
             classes,
+            numbers: vec![None; classes.count() as usize],
+            numbered: 0,
             block_tokens: setup.block_tokens,
-            horizon_us,
+            worth,
             now_us: 0,
-            arrivals_us: PerRequest::new(),
-            called_tool: PerRequest::new(),
+            lasts: PerRequest::new(),
             leaves: Aging::new(edges.clone()),
-            survival: Survival::new(edges.clone(), classes.count() as usize),
+            survival: Survival::new(edges.clone(), params.number("prior")),
+            common: Vec::new(),
             edges,
             watched: Ghosts::new(),
-            watched_capacity: setup.capacity_blocks.saturating_mul(WATCHED_CACHES),
+            watched_blocks: setup.capacity_blocks.saturating_mul(caches),
+            rest: None,
             leaves_of: FxHashMap::default(),
             owners: RunTable::new(),
-            unused_us: 0.0,
-            evicted_blocks: 0.0,
+            kept: params.number("kept"),
+            refit: params.count("refit").unwrap_or(u64::MAX),
             requests_to_fit: 0,
         };
         learned.fit();
         learned
     }
 
-    fn class_of(&self, leaf: &Candidate) -> u32 {
-        let kind = u32::from(leaf.last_kind).min(KINDS - 1);
-        match self.classes {
+    fn class_of(&mut self, leaf: &Candidate) -> u32 {
+        let kind = kind_class(leaf.last_kind);
+        let last = self.lasts.at(leaf.last_used);
+        let class = match self.classes {
             Classes::Kind => kind,
             Classes::Session => {
                 let step = leaf.last_step.checked_ilog2().map_or(0, |log| log + 1);
-                let waits = 1 + u32::from(self.called_tool.at(leaf.last_used));
+                let waits = 1 + u32::from(last.called_tool);
                 (kind * STEPS + step.min(STEPS - 1)) * WAITS + waits
             }
             Classes::Hazard => {
-                let tokens = u64::from(leaf.depth_blocks) * u64::from(self.block_tokens);
-                let depth = match tokens {
-                    0 => 0,
-                    1..1_024 => 1,
-                    1_024..8_192 => 2,
-                    _ => 3,
-                };
-                (kind * DEPTHS + depth) * BRANCHES + leaf.children_seen.min(BRANCHES - 1)
+                let end_blocks = u64::from(leaf.depth_blocks) + u64::from(leaf.blocks);
+                let depth = depth_class(end_blocks * u64::from(self.block_tokens));
+                let branches = leaf.children_seen.min(BRANCHES - 1);
+                let turn = u32::from(last.went_on);
+                ((kind * DEPTHS + depth) * BRANCHES + branches) * TURNS + turn
             }
+        };
+        self.number(class)
+    }
+
+    /// The number of a class, which gets one if it has none.
+    fn number(&mut self, class: u32) -> u32 {
+        if let Some(number) = self.numbers[class as usize] {
+            return number;
         }
+        let number = self.numbered;
+        self.numbered += 1;
+        self.numbers[class as usize] = Some(number);
+        let common = &self.common;
+        self.leaves.weigh(number, |bucket| common[bucket]);
+        number
     }
 
     fn bucket(&self, since_us: i64) -> usize {
         bucket_of(&self.edges, self.now_us.saturating_sub(since_us))
     }
 
-    /// Computes every class's chances anew from all that was seen.
+    /// Computes anew from all that was seen what every class is worth.
     fn fit(&mut self) {
-        let count = self.classes.count();
-        let mut alive: Vec<Vec<f64>> = (0..count).map(|class| self.leaves.counts(class)).collect();
-        for &(class, since_us) in self.watched.memories() {
-            alive[class as usize][self.bucket(since_us)] += 1.0;
+        let counts = |class| self.leaves.counts(class);
+        let mut alive: Vec<Vec<f64>> = (0..self.numbered).map(counts).collect();
+        for gone in self.watched.memories() {
+            alive[gone.class as usize][self.bucket(gone.since_us)] += 1.0;
         }
-        let fit = self.survival.fit(&alive, self.horizon_us());
-        for class in 0..count {
-            let chances = fit.chances(class);
-            self.leaves.weigh(class, |bucket| chances[bucket]);
+        let fit = self.survival.fit(&alive, self.worth);
+        for (class, worth) in (0..).zip(&fit.classes) {
+            self.leaves.weigh(class, |bucket| worth[bucket]);
         }
-        self.survival.fade(KEPT_AT_REFIT);
-        self.unused_us *= KEPT_AT_REFIT;
-        self.evicted_blocks *= KEPT_AT_REFIT;
-        self.requests_to_fit = REFIT_REQUESTS.max(self.watched.len() as u64 / 10);
+        self.common = fit.common;
+        self.survival.fade(self.kept);
+        self.requests_to_fit = self.refit.max(self.watched.len() as u64 / 10);
     }
 
-    fn horizon_us(&self) -> f64 {
-        match self.horizon_us {
-            Some(us) => us as f64,
-            None if self.evicted_blocks > 0.0 => self.unused_us / self.evicted_blocks,
-            None => f64::INFINITY,
+    /// The request uses a leaf, and below it what was evicted of its path. Says whether there was either.
+    fn used(&mut self, request: &RequestView<'_>, last_run: Option<&Candidate>) -> bool {
+        let leaf = last_run.and_then(|run| self.leaves.get(run.id));
+        if let Some((class, since_us)) = leaf {
+            let bucket = self.bucket(since_us);
+            self.survival.used(class, bucket);
         }
+        let held = request.held_blocks as usize;
+        let mut at = held;
+        while let Some(block) = request.path.get(at)
+            && let Some(gone) = self.watched.recall(*block)
+        {
+            let bucket = self.bucket(gone.since_us);
+            self.survival.used(gone.class, bucket);
+            at += gone.blocks as usize;
+        }
+        leaf.is_some() || at > held
     }
 
     /// The leaves that a session used last are behind it once it goes on elsewhere.
     fn move_on(&mut self, session: u64, kind: u16) {
-        let class = u32::from(kind).min(KINDS - 1) * STEPS * WAITS + MOVED_ON;
+        let class = self.number(kind_class(kind) * STEPS * WAITS + MOVED_ON);
         for id in self.leaves_of.remove(&session).unwrap_or_default() {
             if self.owners.get(id) == Some(&session) {
                 self.leaves.reclass(id, class);
@@ -299,17 +388,17 @@ impl Learned {
 
 impl EvictionPolicy for Learned {
     fn offer(&mut self, leaf: &Candidate) {
-        if let Some((class, since_us)) = self.watched.recall(leaf.first_block) {
-            let bucket = self.bucket(since_us);
-            self.survival.used(class, bucket);
-        }
         if self.classes == Classes::Session {
             self.owners.put(leaf.id, leaf.last_session);
             let leaves = self.leaves_of.entry(leaf.last_session).or_default();
             leaves.push(leaf.id);
         }
-        let since_us = self.arrivals_us.at(leaf.last_used);
+        let since_us = self.lasts.at(leaf.last_used).arrival_us;
         let (class, score) = (self.class_of(leaf), seconds_per_gb(leaf));
+        let bucket = self.bucket(since_us);
+        if self.rest.take() != Some(leaf.id) && bucket > 0 {
+            self.survival.joined(class, bucket);
+        }
         self.leaves
             .offer(leaf.id, class, since_us, score, lru_order(leaf));
     }
@@ -322,18 +411,21 @@ impl EvictionPolicy for Learned {
         self.leaves.first().map(Victim::run)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        self.rest = (!whole).then_some(gone.id);
         if let Some((class, since_us)) = self.leaves.get(gone.id) {
-            self.watched
-                .remember(gone.first_block, gone.blocks, (class, since_us));
-            self.unused_us += (self.now_us - since_us) as f64 * f64::from(gone.blocks);
-            self.evicted_blocks += f64::from(gone.blocks);
+            let memory = Gone {
+                class,
+                since_us,
+                blocks: gone.blocks,
+            };
+            self.watched.remember(gone.first_block, gone.blocks, memory);
         }
-        while self.watched.blocks() > self.watched_capacity
-            && let Some((class, since_us)) = self.watched.forget_oldest()
+        while self.watched.blocks() > self.watched_blocks
+            && let Some(given_up) = self.watched.forget_oldest()
         {
-            let bucket = self.bucket(since_us);
-            self.survival.lost(class, bucket);
+            let bucket = self.bucket(given_up.since_us);
+            self.survival.lost(given_up.class, bucket);
         }
         self.leaves.withdraw(gone.id);
     }
@@ -344,13 +436,13 @@ impl EvictionPolicy for Learned {
 
     fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
         self.now_us = request.arrival_us;
-        self.arrivals_us.note(request.index, request.arrival_us);
-        self.called_tool.note(request.index, request.tool.is_some());
         self.leaves.advance(self.now_us);
-        if let Some((class, since_us)) = runs.last().and_then(|run| self.leaves.get(run.id)) {
-            let bucket = self.bucket(since_us);
-            self.survival.used(class, bucket);
-        }
+        let last = Last {
+            arrival_us: request.arrival_us,
+            called_tool: request.tool.is_some(),
+            went_on: self.used(request, runs.last()),
+        };
+        self.lasts.note(request.index, last);
         if self.classes == Classes::Session {
             self.move_on(request.session, request.kind);
         }
@@ -365,7 +457,7 @@ impl EvictionPolicy for Learned {
 mod tests {
     use super::*;
     use crate::params::Params;
-    use crate::testing::{Ask, ask, asks, leaf, setup, victims};
+    use crate::testing::{Ask, ask, asks, leaf, setup, victims, view};
     use policy_api::Work;
 
     const ALL: [&str; 5] = ["recency", "frequency", "kind", "session", "hazard"];
@@ -459,9 +551,17 @@ mod tests {
         assert_eq!(last.as_deref(), Some("b"));
     }
 
+    fn learned(classes: Classes) -> Learned {
+        Learned::new(
+            &setup(9, 0),
+            classes,
+            &Params::parse(ENTRY.params, "").unwrap(),
+        )
+    }
+
     #[test]
     fn a_session_leaves_behind_what_it_does_not_go_on_with() {
-        let mut learned = Learned::new(&setup(9, 0), Classes::Session, None);
+        let mut learned = learned(Classes::Session);
         learned.offer(&Candidate {
             last_session: 7,
             ..leaf(1)
@@ -470,20 +570,70 @@ mod tests {
         learned.move_on(8, 0);
         assert_eq!(learned.leaves.get(RunId(1)), before);
         learned.move_on(7, 0);
-        assert_eq!(learned.leaves.get(RunId(1)), Some((MOVED_ON, 0)));
+        let moved_on = learned.number(MOVED_ON);
+        assert_eq!(learned.leaves.get(RunId(1)), Some((moved_on, 0)));
     }
 
     #[test]
-    fn what_was_evicted_and_comes_back_is_a_use() {
-        let mut learned = Learned::new(&setup(9, 0), Classes::Kind, None);
-        let gone = leaf(1);
-        learned.offer(&gone);
-        learned.evicted(&gone, true);
-        let nobody = vec![vec![0.0; EDGES]; KINDS as usize];
-        let chance = |learned: &Learned| learned.survival.fit(&nobody, 1e6).chances(0)[0];
-        let before = chance(&learned);
-        learned.offer(&gone);
-        assert!(chance(&learned) > before);
-        assert_eq!(learned.watched.len(), 0);
+    fn what_was_evicted_and_is_wanted_again_is_a_use() {
+        let mut learned = learned(Classes::Kind);
+        let piece = |first_block: u32, blocks: u32| Candidate {
+            first_block,
+            blocks,
+            ..leaf(1)
+        };
+        // A run of five blocks goes in two pieces, and then another one.
+        for gone in [piece(13, 2), piece(10, 3), piece(20, 1)] {
+            learned.offer(&piece(10, 5));
+            learned.evicted(&gone, false);
+        }
+        let nobody = vec![vec![0.0; EDGES]];
+        let worth = |learned: &Learned| learned.survival.fit(&nobody, Worth::Rate).classes[0][0];
+        let before = worth(&learned);
+        let request = RequestView {
+            held_blocks: 1,
+            ..view(&[9, 10, 11, 12, 13, 14, 15])
+        };
+        assert!(learned.used(&request, None));
+        assert!(worth(&learned) > before);
+        assert_eq!(learned.watched.len(), 1);
+    }
+
+    #[test]
+    fn depths_are_in_powers_of_four() {
+        let classes = [0, 1_023, 1_024, 4_095, 4_096, 16_384, u64::MAX].map(depth_class);
+        assert_eq!(classes, [0, 0, 1, 1, 2, 3, DEPTHS - 1]);
+    }
+
+    #[test]
+    fn a_conversation_that_goes_on_is_told_from_one_that_begins() {
+        let mut learned = learned(Classes::Hazard);
+        let request = |index: u32| RequestView {
+            index,
+            held_blocks: 1,
+            ..view(&[9, 10])
+        };
+        // The first request branches off a template, the second goes on from the first, the third from what was evicted.
+        learned.observe(&request(0), &[leaf(9)]);
+        learned.offer(&leaf(1));
+        learned.observe(&request(1), &[leaf(1)]);
+        learned.evicted(&leaf(1), true);
+        learned.watched.remember(
+            10,
+            1,
+            Gone {
+                class: 0,
+                since_us: 0,
+                blocks: 1,
+            },
+        );
+        learned.observe(&request(2), &[leaf(9)]);
+        let classes = [0, 1, 2].map(|last_used| {
+            learned.class_of(&Candidate {
+                last_used,
+                ..leaf(1)
+            })
+        });
+        assert!(classes[0] != classes[1] && classes[1] == classes[2]);
     }
 }

@@ -4,27 +4,27 @@
 //! the request's end are what a miss there would cost; an average that gives the latest request a weight of 0.2, over the
 //! run's bytes and over 1 + age / 60 s, is the run's worth. The run worth least goes.
 //!
-//! Ages are in buckets, each counted as its lower edge; an edge is where the worth has faded by another quarter of an
-//! octave, so it is at most 19% too high; within that the order is exact over all leaves.
+//! All worths fade with time, but never fall with the time of last use or with the average per byte: both orders are walked
+//! until the least is certain, which is exact.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and a move per bucket of age, of which the first minute has four.
+//! Cost: O(log leaves) per offer, one visit to every run of the path, and per victim a walk of leaves that are old or worth
+//! little, at worst of all.
 //! Do not use it where long runs are worth their bytes: a run's own length is in the divisor only.
 
 use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
 use crate::entry::{EvictionEntry, Track};
-use crate::parts::aging::Aging;
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::per_request::PerRequest;
 use crate::parts::run_table::RunTable;
+use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lmcache-cost",
     summary: "average tokens behind the run's start per byte, over 1 + age / 60 s; the smallest goes",
     source: "LMCache (cost-aware policy)",
-    idea: "A miss costs everything from the run's start on; per byte, and fading with age. Ages count in buckets of \
-           a quarter octave of worth, exact over all leaves within them.",
-    cost: "O(log leaves) per offer and age bucket, amortised; one visit to every run of the path",
+    idea: "A miss costs everything from the run's start on; per byte, and fading with age.",
+    cost: "O(log leaves) per offer; per victim a walk of what is old or worth little; one visit to every run of the path",
     avoid_when: "long runs are worth their bytes",
     params: &[],
     track: Track::Online,
@@ -34,30 +34,27 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 /// Weight of the latest request in the average.
 const LATEST: f64 = 0.2;
 const FADE_US: f64 = 60e6;
-/// Buckets of age: as many as fade the worth by 20 octaves, which takes two years.
-const BUCKETS: u32 = 80;
-const BUCKETS_PER_OCTAVE: f64 = 4.0;
 
 struct LmCacheCost {
     block_tokens: u32,
+    now_us: i64,
     present_tokens: f64,
     arrivals_us: PerRequest<i64>,
     /// Average tokens of the requests through a run. The run's start is taken off when it is ranked.
     tokens: RunTable<f64>,
-    leaves: Aging<LruOrder>,
+    /// By last use and average per byte.
+    leaves: TwoOrders<LruOrder>,
 }
 
 impl LmCacheCost {
     fn new(block_tokens: u32) -> Self {
-        let edges: Vec<_> = (0..BUCKETS).map(edge_us).collect();
-        let mut leaves = Aging::new(edges.clone());
-        leaves.weigh(0, |bucket| fade(edges[bucket]));
         Self {
             block_tokens,
+            now_us: 0,
             present_tokens: 0.0,
             arrivals_us: PerRequest::new(),
             tokens: RunTable::new(),
-            leaves,
+            leaves: TwoOrders::new(),
         }
     }
 }
@@ -66,32 +63,28 @@ fn fade(age_us: i64) -> f64 {
     1.0 / (1.0 + age_us as f64 / FADE_US)
 }
 
-/// The age at which a bucket begins.
-fn edge_us(bucket: u32) -> i64 {
-    let faded = (f64::from(bucket) / BUCKETS_PER_OCTAVE).exp2();
-    (FADE_US * (faded - 1.0)).round() as i64
-}
-
 impl EvictionPolicy for LmCacheCost {
     fn offer(&mut self, leaf: &Candidate) {
         let present = self.present_tokens;
         let tokens = *self.tokens.entry(leaf.id, || present);
         let start = f64::from(leaf.depth_blocks) * f64::from(self.block_tokens);
         let score = (tokens - start).max(0.0) / leaf.bytes as f64;
-        let since = self.arrivals_us.at(leaf.last_used);
-        self.leaves.offer(leaf.id, 0, since, score, lru_order(leaf));
+        self.leaves.put(leaf.id, lru_order(leaf), score);
     }
 
     fn withdraw(&mut self, id: RunId, _: Why) {
-        self.leaves.withdraw(id);
+        self.leaves.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        let worth = |(last_used, ..): LruOrder, score: f64| {
+            score * fade(self.now_us.saturating_sub(self.arrivals_us.at(last_used)))
+        };
+        self.leaves.least(worth).map(Victim::run)
     }
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.leaves.withdraw(gone.id);
+        self.leaves.remove(gone.id);
         if whole {
             self.tokens.remove(gone.id);
         }
@@ -111,7 +104,7 @@ impl EvictionPolicy for LmCacheCost {
 
     fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
         self.arrivals_us.note(request.index, request.arrival_us);
-        self.leaves.advance(request.arrival_us);
+        self.now_us = request.arrival_us;
         self.present_tokens = f64::from(request.prompt_tokens);
         for run in runs {
             let present = self.present_tokens;

@@ -12,27 +12,24 @@
 //! each of 0, 0.1, ... 2.0, and the one that saves the most FLOPs is taken. Nothing was evicted before the window, so
 //! replaying the requests before it rebuilds the cache as it stood. The replays save states as `marconi` admission does.
 //!
-//! Every score changes with every request, and with the candidates that it is normalised over. So the least is found by the
-//! threshold algorithm (Fagin, Lotem, Naor, PODS 2001): candidates are kept in the order of recency and in that of saving; both
-//! are walked at once from the smaller end, until what is ahead on both cannot be less than the least seen.
+//! Every score changes with every request, and with the candidates that it is normalised over, but never falls with the time of
+//! last use or with what is saved per byte: so both orders are walked until the least is certain, which is exact.
 //!
 //! Cost: O(log candidates) per offer; per victim as many as are old or save little, mostly a handful, at worst all. The tuning
 //! costs 21 replays of the window. Do not use it where KV is per token: FLOPs per byte hardly differ there.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cache::{Cache, EvictUnit, Shape};
 use policy_api::{
-    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Score,
-    Victim, Why,
+    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Victim, Why,
 };
 
 use crate::admission::marconi::Marconi as MarconiAdmission;
 use crate::entry::{EvictionEntry, Setup, Track};
 use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::run_table::RunTable;
+use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "marconi",
@@ -65,17 +62,9 @@ const TENTHS: u32 = 20;
 struct Marconi {
     alpha: f64,
     now: u32,
-    candidates: RunTable<Scored>,
-    by_recency: BTreeSet<(LruOrder, RunId)>,
-    by_saving: BTreeSet<(Score, LruOrder, RunId)>,
+    /// By last use and FLOPs per byte.
+    candidates: TwoOrders<LruOrder>,
     tuner: Option<Tuner>,
-}
-
-/// What the score of a candidate is made of. The order of ties begins with the last use.
-#[derive(Clone, Copy)]
-struct Scored {
-    order: LruOrder,
-    flops_per_byte: f64,
 }
 
 impl Marconi {
@@ -83,50 +72,9 @@ impl Marconi {
         Self {
             alpha,
             now: 0,
-            candidates: RunTable::new(),
-            by_recency: BTreeSet::new(),
-            by_saving: BTreeSet::new(),
+            candidates: TwoOrders::new(),
             tuner,
         }
-    }
-
-    fn remove(&mut self, id: RunId) {
-        if let Some(Scored {
-            order,
-            flops_per_byte,
-        }) = self.candidates.remove(id)
-        {
-            self.by_recency.remove(&(order, id));
-            self.by_saving.remove(&(Score(flops_per_byte), order, id));
-        }
-    }
-
-    /// The least by score, then by the order of ties.
-    fn first(&self) -> Option<RunId> {
-        let (oldest, youngest) = (self.by_recency.first()?, self.by_recency.last()?);
-        let (least, most) = (self.by_saving.first()?, self.by_saving.last()?);
-        let recency = Norm::between(self.recency(oldest.0), self.recency(youngest.0));
-        let saving = Norm::between(least.0.0, most.0.0);
-        let recency_of = |order: LruOrder| recency.of(self.recency(order));
-        let saving_of = |flops_per_byte: f64| self.alpha * saving.of(flops_per_byte);
-        let mut first: Option<(Score, LruOrder, RunId)> = None;
-        let mut meet = |id: RunId| {
-            if let Some(one) = self.candidates.get(id) {
-                let score = Score(recency_of(one.order) + saving_of(one.flops_per_byte));
-                let met = (score, one.order, id);
-                first = Some(first.map_or(met, |first| first.min(met)));
-            }
-            first.map(|(score, ..)| score)
-        };
-        for (old, cheap) in self.by_recency.iter().zip(&self.by_saving) {
-            meet(old.1);
-            let least = meet(cheap.2);
-            let ahead = Score(recency_of(old.0) + saving_of(cheap.0.0));
-            if least < Some(ahead) {
-                break;
-            }
-        }
-        first.map(|(_, _, id)| id)
     }
 
     fn recency(&self, (last_used, ..): LruOrder) -> f64 {
@@ -136,31 +84,28 @@ impl Marconi {
 
 impl EvictionPolicy for Marconi {
     fn offer(&mut self, candidate: &Candidate) {
-        self.remove(candidate.id);
-        let scored = Scored {
-            order: lru_order(candidate),
-            flops_per_byte: candidate.recompute.flops / candidate.bytes.max(1) as f64,
-        };
-        let Scored {
-            order,
-            flops_per_byte,
-        } = scored;
-        self.candidates.put(candidate.id, scored);
-        self.by_recency.insert((order, candidate.id));
-        self.by_saving
-            .insert((Score(flops_per_byte), order, candidate.id));
+        let flops_per_byte = candidate.recompute.flops / candidate.bytes.max(1) as f64;
+        self.candidates
+            .put(candidate.id, lru_order(candidate), flops_per_byte);
     }
 
     fn withdraw(&mut self, id: RunId, _: Why) {
-        self.remove(id);
+        self.candidates.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.first().map(Victim::run)
+        let ends = self.candidates.ends()?;
+        let (oldest, youngest) = ends.first;
+        let recency = Norm::between(self.recency(oldest), self.recency(youngest));
+        let saving = Norm::between(ends.second.0, ends.second.1);
+        let utility = |last_use, flops_per_byte| {
+            recency.of(self.recency(last_use)) + self.alpha * saving.of(flops_per_byte)
+        };
+        self.candidates.least(utility).map(Victim::run)
     }
 
     fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.remove(gone.id);
+        self.candidates.remove(gone.id);
         if let Some(tuner) = &mut self.tuner {
             tuner.evicted();
         }
@@ -292,7 +237,7 @@ impl Tuner {
 #[cfg(test)]
 mod tests {
     use cache::Outcome;
-    use policy_api::{StateBytes, Work};
+    use policy_api::{Score, StateBytes, Work};
     use proptest::prelude::*;
 
     use super::*;

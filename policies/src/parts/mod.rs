@@ -16,3 +16,4 @@ pub(crate) mod run_table;
 pub(crate) mod shadow_lru;
 pub(crate) mod sketch;
 pub(crate) mod survival;
+pub(crate) mod two_orders;

@@ -4,4 +4,5 @@ mod invariants;
 mod registered;
 mod scenarios;
 mod support;
+mod trap;
 mod under_test;

@@ -1,7 +1,9 @@
 //! Parts of a trace, and the same at another speed.
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use trace::{Body, Content, Row, TraceReader};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Done, Roots, stream};
@@ -43,13 +45,38 @@ pub fn cut(input: &Path, out: &Path, cut: &Cut) -> Result<Done, GenError> {
     })
 }
 
-/// Keeps each session with probability `share`, whole, with all that its requests started. Which ones follows from the
-/// seed and the session's id alone, so the sample is unbiased by length or time, and a larger share keeps a superset.
+/// Which sessions to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    /// Probability of a session, above 0 and at most 1.
+    pub share: f64,
+    /// Seed of the draw.
+    pub seed: u64,
+    /// What counts as a session.
+    pub by: By,
+    /// Keep those that are not drawn instead.
+    pub rest: bool,
+}
+
+/// What is kept or left out as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A session, with all that its requests started.
+    Session,
+    /// The requests that have their first rare block in common: one that at most a hundredth of all requests have. For traces of
+    /// blocks that do not know their sessions; what more requests share is taken for a template.
+    Prefix,
+}
+
+/// Keeps each session with probability `share`, whole. Which ones follows from the seed and the session's id alone, so the
+/// sample is unbiased by length or time, a larger share keeps a superset, and a sample and its rest are the whole.
 /// A fair comparison needs a cache of `share` times the capacity.
 ///
 /// # Errors
-/// Where the share is not above 0 and at most 1, the trace cannot be read or the output cannot be written.
-pub fn sample(input: &Path, out: &Path, share: f64, seed: u64) -> Result<Done, GenError> {
+/// Where the share is not above 0 and at most 1, a trace of tokens is to be drawn by prefix, the trace cannot be read or
+/// the output cannot be written.
+pub fn sample(input: &Path, out: &Path, draw: &Draw) -> Result<Done, GenError> {
+    let Draw { share, seed, .. } = *draw;
     if !(share > 0.0 && share <= 1.0) {
         return Err(GenError::Parameter {
             name: "share of sessions",
@@ -58,16 +85,79 @@ pub fn sample(input: &Path, out: &Path, share: f64, seed: u64) -> Result<Done, G
         });
     }
     let mut roots = Roots::default();
+    let prefixes = match draw.by {
+        By::Session => None,
+        By::Prefix => Some(Prefixes::of(input)?),
+    };
+    let by = if prefixes.is_some() {
+        " --by prefix"
+    } else {
+        ""
+    };
+    let rest = if draw.rest { " --rest" } else { "" };
     stream(
         input,
         out,
-        &format!("sample --share {share} --seed {seed}"),
+        &format!("sample --share {share} --seed {seed}{by}{rest}"),
         |row| {
-            let root = roots.of(row);
+            let root = match &prefixes {
+                None => roots.of(row),
+                Some(prefixes) => prefixes.root(row),
+            };
             let drawn = xxh3_64_with_seed(&root.to_le_bytes(), seed);
-            Ok((drawn as f64) < share * 2_f64.powi(64))
+            Ok(((drawn as f64) < share * 2_f64.powi(64)) != draw.rest)
         },
     )
+}
+
+/// How many requests have each block.
+struct Prefixes {
+    requests: HashMap<u64, u64>,
+    most: u64,
+}
+
+impl Prefixes {
+    fn of(input: &Path) -> Result<Self, GenError> {
+        let mut reader = TraceReader::open(input, None)?;
+        if reader.meta().content == Content::Tokens {
+            return Err(GenError::Parameter {
+                name: "by",
+                found: "prefix".to_owned(),
+                expected: "session, for a trace of tokens".to_owned(),
+            });
+        }
+        let (mut requests, mut read) = (HashMap::new(), 0);
+        while let Some(row) = reader.next_row()? {
+            read += 1;
+            for block in prompt_ids(&row) {
+                *requests.entry(*block).or_default() += 1;
+            }
+        }
+        let most = (read / RARE).max(1);
+        Ok(Self { requests, most })
+    }
+
+    /// The row's first rare block, its last one if there is none, its session if it has none at all.
+    fn root(&self, row: &Row<'_>) -> u64 {
+        let ids = prompt_ids(row);
+        let is_rare = |id: &&u64| {
+            self.requests
+                .get(*id)
+                .is_none_or(|count| *count <= self.most)
+        };
+        let root = ids.iter().find(is_rare).or(ids.last());
+        root.copied().unwrap_or(row.session_id)
+    }
+}
+
+/// A block is rare if at most one in so many requests has it.
+const RARE: u64 = 100;
+
+fn prompt_ids<'r>(row: &'r Row<'_>) -> &'r [u64] {
+    match &row.body {
+        Body::Blocks { prompt, .. } => prompt,
+        Body::Tokens { .. } => &[],
+    }
 }
 
 /// Multiplies all times by `factor`: below 1 the same requests come faster.

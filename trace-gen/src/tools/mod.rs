@@ -18,7 +18,7 @@ use trace::{Meta, Provenance, Row, TraceReader, TraceWriter};
 
 pub use anonymise::anonymise;
 pub use compare::{Comparison, compare};
-pub use cut::{Cut, cut, rescale_time, sample};
+pub use cut::{By, Cut, Draw, cut, rescale_time, sample};
 pub use merge::{MergeIds, merge};
 pub use shuffle::shuffle_sessions;
 

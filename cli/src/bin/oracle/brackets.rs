@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use cli::input::{Pricing, trace_record};
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
-use oracle::{Oracle, OracleRun, Setting};
+use oracle::{Oracle, OracleRun, Setting, StateOracle};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
 use serde::Serialize;
@@ -76,8 +76,7 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
         let capacity_blocks = setting.capacity_bytes / block_bytes;
         let bracket = match pricing.memory.state {
             None => oracle.bracket(capacity_blocks, &options),
-            Some(state) => oracle
-                .with_states(block_bytes, state)
+            Some(state) => StateOracle::new(oracle, block_bytes, state)
                 .bracket(setting.capacity_bytes, &options),
         };
         let run = OracleRun {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use cli::output::{Format, write_output};
-use trace_gen::tools::{self, Comparison, Cut, Done, MergeIds};
+use trace_gen::tools::{self, By, Comparison, Cut, Done, Draw, MergeIds};
 
 use crate::{Out, report};
 
@@ -25,6 +25,12 @@ pub(crate) enum Tool {
         /// Seed of the draw; of two shares of one seed the larger holds the smaller.
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// What is kept as a whole.
+        #[arg(long, value_enum, default_value_t = SampleBy::Session)]
+        by: SampleBy,
+        /// Keep those that are not drawn instead: with the same share and seed, the other part.
+        #[arg(long)]
+        rest: bool,
     },
     /// Keep a part of a trace, by place, by time, or both.
     Cut(CutArgs),
@@ -67,6 +73,14 @@ pub(crate) enum Tool {
         #[arg(long)]
         block_tokens: Option<u32>,
     },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SampleBy {
+    /// A session.
+    Session,
+    /// What shares its first block that at most one in a hundred requests has, for traces without sessions.
+    Prefix,
 }
 
 #[derive(Args)]
@@ -131,10 +145,26 @@ pub(crate) fn run(tool: Tool) -> Result<()> {
     match tool {
         Tool::Fit(args) => fit(&args),
         Tool::Compare(args) => compare(&args),
-        Tool::Sample { files, share, seed } => said(
-            &files.out,
-            tools::sample(&files.trace, &files.out.out, share, seed)?,
-        ),
+        Tool::Sample {
+            files,
+            share,
+            seed,
+            by,
+            rest,
+        } => {
+            let by = match by {
+                SampleBy::Session => By::Session,
+                SampleBy::Prefix => By::Prefix,
+            };
+            let draw = Draw {
+                share,
+                seed,
+                by,
+                rest,
+            };
+            let done = tools::sample(&files.trace, &files.out.out, &draw)?;
+            said(&files.out, done)
+        }
         Tool::Cut(args) => cut(&args),
         Tool::Merge {
             traces,
