@@ -13,6 +13,7 @@ pub(crate) mod newcomers_last;
 pub(crate) mod per_request;
 pub(crate) mod room;
 pub(crate) mod run_table;
+pub(crate) mod shadow_lru;
 pub(crate) mod sketch;
 pub(crate) mod survival;
 pub(crate) mod two_orders;
