@@ -267,9 +267,11 @@ impl<'a> Oracle<'a> {
         let blocks = measured.clone().map(|(_, hit)| u64::from(*hit)).sum();
         Recovered {
             hit_tokens: self.to_tokens(blocks),
-            prefill_seconds_recovered: measured
-                .map(|(time, hit)| self.savings.of(time, *hit))
-                .sum(),
+            // An empty sum of floats is -0.
+            prefill_seconds_recovered: 0.0
+                + measured
+                    .map(|(time, hit)| self.savings.of(time, *hit))
+                    .sum::<f64>(),
         }
     }
 

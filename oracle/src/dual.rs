@@ -245,7 +245,7 @@ impl<'a> Descent<'a> {
         let mut bound = self.capacity_slots * self.paid.before(NEVER) + self.gains.slack();
         for request in 0..self.gains.requests() {
             let pieces = self.gains.of(request);
-            let (surplus, kept) = best_prefix(pieces, request, &self.paid);
+            let (surplus, kept) = best_prefix(pieces, request, &self.paid, self.capacity_slots);
             bound += surplus;
             for (index, piece) in pieces[..kept].iter().enumerate() {
                 let state_slots = if index + 1 == kept {
@@ -284,11 +284,23 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// The largest gain less rent over all prefixes of a request's pieces, and how many pieces it keeps.
-fn best_prefix(pieces: &[Piece], request: usize, paid: &Prices) -> (f64, usize) {
+/// The largest gain less rent over all prefixes of a request's pieces, and how many pieces it keeps. A state that does not
+/// fit together with the prefix above it is none.
+fn best_prefix(
+    pieces: &[Piece],
+    request: usize,
+    paid: &Prices,
+    capacity_slots: f64,
+) -> (f64, usize) {
     let mut best = (0.0, 0);
     let mut surplus = 0.0;
+    let mut above = 0.0;
     for (index, piece) in pieces.iter().enumerate() {
+        let fits = above + 1.0 + piece.state_slots <= capacity_slots;
+        if piece.state_slots > 0.0 && !fits {
+            break;
+        }
+        above += f64::from(piece.blocks);
         let rent = paid.between(piece.from, request);
         surplus += piece.gain - f64::from(piece.blocks) * rent;
         let with_state = surplus - piece.state_slots * rent;

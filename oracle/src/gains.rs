@@ -47,17 +47,19 @@ pub(crate) enum Shape {
 impl Gains {
     /// The gains where request `i` saves `saved(i, hit_blocks)` when its first `hit_blocks` blocks hit.
     pub fn new(intervals: &Intervals, saved: impl Fn(Time, u32) -> f64) -> Self {
-        Self::with_states(intervals, saved, |_| 0.0)
+        Self::with_states(intervals, saved, |_| 0.0, &[])
     }
 
     /// The gains where a hit of some blocks needs a saved state of so many slots there. States weigh no less with depth.
     ///
     /// The state is held as long as the last block that is hit, since the request that touched that block last could have
-    /// saved it. A piece counts the state at its first block, so that no place to stop within it has a lighter one.
+    /// saved it. A piece counts the state at its first block, so that no place to stop within it has a lighter one; where states
+    /// grow with depth, intervals are divided at the depths `cuts`, so that this is not far too light.
     pub(crate) fn with_states(
         intervals: &Intervals,
         saved: impl Fn(Time, u32) -> f64,
         state_slots: impl Fn(u32) -> f64,
+        cuts: &[u32],
     ) -> Self {
         let mut gains = Self {
             pieces: Vec::with_capacity(intervals.all().len()),
@@ -69,12 +71,18 @@ impl Gains {
         let mut curve = Vec::new();
         for time in 0..intervals.requests() {
             let mut most: f64 = 0.0;
-            for interval in intervals.ending_at(time) {
-                curve.clear();
-                let depths = interval.first_block..=interval.first_block + interval.gainful;
-                curve.extend(depths.map(|depth| saved(time, depth)));
-                most = curve.iter().copied().fold(most, f64::max);
-                gains.add(interval, &curve, &state_slots);
+            let gainful = |interval: &&Interval| interval.gainful > 0;
+            for interval in intervals.ending_at(time).iter().filter(gainful) {
+                let end = interval.first_block + interval.gainful;
+                let within = |cut: &&u32| (interval.first_block + 1..end).contains(*cut);
+                let mut first = interval.first_block;
+                for last in cuts.iter().filter(within).copied().chain([end]) {
+                    curve.clear();
+                    curve.extend((first..=last).map(|depth| saved(time, depth)));
+                    most = curve.iter().copied().fold(most, f64::max);
+                    gains.add(interval.from, first, &curve, &state_slots);
+                    first = last;
+                }
             }
             gains.ceiling += most;
             gains.starts.push(gains.pieces.len());
@@ -110,15 +118,21 @@ impl Gains {
         &self.pieces[self.starts[request]..self.starts[request + 1]]
     }
 
-    /// Divides an interval at the corners of the least concave function above its `curve` of savings.
-    fn add(&mut self, interval: &Interval, curve: &[f64], state_slots: impl Fn(u32) -> f64) {
+    /// Divides an interval, or a part of one, at the corners of the least concave function above its `curve` of savings.
+    fn add(
+        &mut self,
+        from: Time,
+        first_block: u32,
+        curve: &[f64],
+        state_slots: impl Fn(u32) -> f64,
+    ) {
         let corners = upper_hull(curve);
         for ends in corners.windows(2) {
             self.pieces.push(Piece {
-                from: interval.from,
+                from,
                 blocks: u32::try_from(ends[1] - ends[0]).expect("a path's length fits u32"),
                 gain: curve[ends[1]] - curve[ends[0]],
-                state_slots: state_slots(interval.first_block + ends[0] as u32 + 1),
+                state_slots: state_slots(first_block + ends[0] as u32 + 1),
             });
         }
         self.slack += most_above(curve, &corners);

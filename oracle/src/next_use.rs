@@ -61,11 +61,6 @@ impl NextUse {
         Use { time, first_block }
     }
 
-    /// The depths at which the next use of a request's path changes, and where blocks begin that are never wanted.
-    pub(crate) fn ends_of_stretches(&self, touched: Time) -> impl Iterator<Item = u32> {
-        self.of(touched).iter().map(|stretch| stretch.end_block)
-    }
-
     fn of(&self, touched: Time) -> &[Stretch] {
         &self.stretches[self.starts[touched as usize]..self.starts[touched as usize + 1]]
     }

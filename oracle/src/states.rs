@@ -2,7 +2,7 @@
 //!
 //! Above: the dual of the prefix program, in which a hit pays for the KV of its prefix and for the state at its end
 //! (`dual.rs`). Below: schedules that know when a prefix is wanted again, replayed through the same cache as any policy. They
-//! save a state wherever the next use of the path's blocks changes, which is where some later request will want to resume.
+//! save a state wherever the longest possible hit of some later request ends.
 
 use std::cmp::Reverse;
 
@@ -30,6 +30,29 @@ pub struct StateOracle<'a> {
     state: StateBytes,
     seconds: Gains,
     tokens: Gains,
+    /// By block, the last request whose longest possible hit ends with it; 0 for none.
+    resumed_until: Vec<Time>,
+}
+
+/// Where a state that grows with a window of so many blocks weighs a quarter, a half, three quarters, all of what it may.
+fn window_cuts(window_blocks: u32) -> Vec<u32> {
+    let quarter = |quarters: u32| window_blocks / 4 * quarters;
+    let mut cuts: Vec<_> = (1..4).map(quarter).chain([window_blocks]).collect();
+    cuts.retain(|cut| *cut > 0);
+    cuts.dedup();
+    cuts
+}
+
+fn resumed_until(oracle: &Oracle<'_>) -> Vec<Time> {
+    let workload = oracle.workload();
+    let mut until = vec![0; workload.distinct_blocks() as usize];
+    for (time, request) in (0..).zip(workload.requests()) {
+        let longest = request.seen_blocks.min(workload.usable_blocks(request));
+        if let Some(last) = longest.checked_sub(1) {
+            until[workload.path(request)[last as usize] as usize] = time;
+        }
+    }
+    until
 }
 
 impl<'a> StateOracle<'a> {
@@ -41,9 +64,13 @@ impl<'a> StateOracle<'a> {
             |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;
         let intervals = oracle.intervals();
         let hit_tokens = |_, hit: u32| (u64::from(hit) * block_tokens) as f64;
+        let saved = |time, hit| oracle.saved(time, hit);
+        let window_blocks = state.window_tokens.div_ceil(block_tokens);
+        let cuts = window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX));
         Self {
-            seconds: Gains::with_states(intervals, |time, hit| oracle.saved(time, hit), slots),
-            tokens: Gains::with_states(intervals, hit_tokens, slots),
+            seconds: Gains::with_states(intervals, saved, slots, &cuts),
+            tokens: Gains::with_states(intervals, hit_tokens, slots, &cuts),
+            resumed_until: resumed_until(oracle),
             oracle,
             block_bytes,
             state,
@@ -59,8 +86,13 @@ impl<'a> StateOracle<'a> {
             seconds: lru_recovered.prefill_seconds_recovered,
             hit_tokens: lru_recovered.hit_tokens,
         };
-        let tokens = self.dual(&self.tokens, capacity_bytes, options);
-        let seconds = self.dual(&self.seconds, capacity_bytes, options);
+        let tokens = self.dual(
+            &self.tokens,
+            capacity_bytes,
+            options,
+            best.hit_tokens as f64,
+        );
+        let seconds = self.dual(&self.seconds, capacity_bytes, options, best.seconds);
         self.try_schedules(capacity_bytes, [&seconds.prices, &tokens.prices], &mut best);
         self.report(capacity_bytes, &best, &tokens, &seconds, lru_recovered)
     }
@@ -77,7 +109,10 @@ impl<'a> StateOracle<'a> {
         let intervals = self.oracle.intervals();
         // Without states nothing can hit more than Belady on blocks alone.
         let of_blocks = flat_belady_blocks(intervals, capacity_blocks);
-        let upper = self.oracle.to_tokens(of_blocks).min(tokens.upper as u64);
+        let block_tokens = u64::from(self.oracle.workload().block_tokens());
+        let whole = |tokens: f64| (tokens * (1.0 + ROUNDING)) as u64 / block_tokens * block_tokens;
+        let upper = self.oracle.to_tokens(of_blocks).min(whole(tokens.upper));
+        let most_seconds = if upper == 0 { 0.0 } else { seconds.upper };
         Bracket {
             capacity_blocks,
             inversions: intervals.inversions(),
@@ -88,8 +123,8 @@ impl<'a> StateOracle<'a> {
             },
             seconds: SecondBounds {
                 lower: best.seconds,
-                upper: seconds.upper,
-                gap: relative_gap(best.seconds, seconds.upper),
+                upper: most_seconds,
+                gap: relative_gap(best.seconds, most_seconds),
                 steps: seconds.steps,
             },
             lru,
@@ -97,12 +132,12 @@ impl<'a> StateOracle<'a> {
         }
     }
 
-    fn dual(&self, gains: &Gains, capacity_bytes: u64, options: &Options) -> Dual {
+    fn dual(&self, gains: &Gains, capacity_bytes: u64, options: &Options, lower: f64) -> Dual {
         let slots = capacity_bytes as f64 / self.block_bytes as f64;
         let stop = Stop {
             steps: options.steps,
             gap: options.gap,
-            lower: 0.0,
+            lower,
         };
         prefix_dual_of_slots(gains, slots, stop)
     }
@@ -134,6 +169,7 @@ impl<'a> StateOracle<'a> {
             rents,
             gain,
             block_bytes: self.block_bytes,
+            resumed_until: &self.resumed_until,
             touched: vec![NEVER; distinct],
             ranked: Ranked::new(),
         };
@@ -153,6 +189,9 @@ impl<'a> StateOracle<'a> {
         replay_in(workload, shape, &Unpriced, policy)
     }
 }
+
+/// What a sum of token counts may be off by, as a share.
+const ROUNDING: f64 = 1e-12;
 
 /// LRU over leaves and states, which saves them where `all` does.
 #[derive(Default)]
@@ -193,6 +232,7 @@ struct StateBelady<'a, G> {
     /// Of a request, by the blocks it would hit without the candidate and with it.
     gain: &'a G,
     block_bytes: u64,
+    resumed_until: &'a [Time],
     /// By block, the request that touched it last.
     touched: Vec<Time>,
     ranked: Ranked<(Score, Reverse<Time>, Reverse<u32>)>,
@@ -253,7 +293,11 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
         passage: Passage,
         positions: &mut Vec<u32>,
     ) {
-        let ends = self.next_use.ends_of_stretches(request.index);
-        positions.extend(ends.filter(|end| *end <= passage.resident_blocks));
+        let wanted = |end: &u32| {
+            let last = request.path[*end as usize - 1];
+            self.resumed_until[last as usize] > request.index
+        };
+        let below_hit = request.hit_blocks + 1..=passage.resident_blocks;
+        positions.extend(below_hit.filter(wanted));
     }
 }

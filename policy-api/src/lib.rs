@@ -210,15 +210,19 @@ pub trait AdmissionPolicy {
     /// Checkpoint models: adds to `positions` the depths, in blocks, at which the request should save a state.
     ///
     /// A request passes every depth below its hit, and can save at any of them that is resident afterwards; what it cannot save
-    /// is passed over. A depth beyond the path is a fault. By default states are saved where the prompt ends, as far as it is
-    /// resident, and where what is resident ends: a request that continues this one resumes from either, and if it words the
-    /// answer differently still from the first.
+    /// is passed over. A depth beyond the path is a fault. By default states are saved where the path leaves a run between its
+    /// ends, so that others which share that prefix resume there; where the prompt ends, as far as it is resident; and where what
+    /// is resident ends: a request that continues this one resumes from there, and if it words the answer differently still from
+    /// the end of the prompt.
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
         passage: Passage,
         positions: &mut Vec<u32>,
     ) {
+        if passage.leaves_inside_run {
+            positions.push(request.held_blocks);
+        }
         positions.push(request.prompt_blocks.min(passage.resident_blocks));
         positions.push(passage.resident_blocks);
     }

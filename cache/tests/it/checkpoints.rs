@@ -188,7 +188,7 @@ impl Naive {
         }
         let parts_inside = held > 0 && self.is_inside_run(path[held - 1]);
         let mut positions = vec![path.len()];
-        if self.marconi && parts_inside {
+        if parts_inside {
             positions.push(held);
         }
         if !self.marconi {

@@ -41,8 +41,14 @@ impl AdmissionPolicy for CheckpointEvery {
         request.path.len() as u32
     }
 
-    fn checkpoints(&mut self, _: &RequestView<'_>, passage: Passage, positions: &mut Vec<u32>) {
-        let first = self.every_blocks as u32;
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        let every = self.every_blocks as u32;
+        let first = (request.hit_blocks / every + 1).saturating_mul(every);
         positions.extend((first..=passage.resident_blocks).step_by(self.every_blocks));
     }
 }

@@ -259,9 +259,11 @@ struct Learned {
     common: Vec<f64>,
     watched: Ghosts<Gone>,
     watched_blocks: u64,
-    /// What is left of a run of which something was evicted: it is watched already.
-    rest: Option<RunId>,
-    /// Leaves that a session used last. One that is gone, or was used by another since, may still be listed.
+    /// Since when a run is watched that was offered before. Offered anew since the same time, it does not join a second time.
+    watched_since: RunTable<i64>,
+    /// A request uses the run that ends with its hit; where KV is per token, the last one of its path.
+    resumes_from_states: bool,
+    /// Runs that a session used last, and whose they are.
     leaves_of: FxHashMap<u64, Vec<RunId>>,
     owners: RunTable<u64>,
     kept: f64,
@@ -291,7 +293,8 @@ impl Learned {
             edges,
             watched: Ghosts::new(),
             watched_blocks: setup.capacity_blocks.saturating_mul(caches),
-            rest: None,
+            watched_since: RunTable::new(),
+            resumes_from_states: setup.state.is_some(),
             leaves_of: FxHashMap::default(),
             owners: RunTable::new(),
             kept: params.number("kept"),
@@ -357,8 +360,13 @@ impl Learned {
     }
 
     /// The request uses a leaf, and below it what was evicted of its path. Says whether there was either.
-    fn used(&mut self, request: &RequestView<'_>, last_run: Option<&Candidate>) -> bool {
-        let leaf = last_run.and_then(|run| self.leaves.get(run.id));
+    fn used(&mut self, request: &RequestView<'_>, runs: &[Candidate]) -> bool {
+        let ends_with_hit = |run: &&Candidate| run.depth_blocks + run.blocks == request.hit_blocks;
+        let used = match self.resumes_from_states {
+            true => runs.iter().find(ends_with_hit),
+            false => runs.last(),
+        };
+        let leaf = used.and_then(|run| self.leaves.get(run.id));
         if let Some((class, since_us)) = leaf {
             let bucket = self.bucket(since_us);
             self.survival.used(class, bucket);
@@ -379,26 +387,62 @@ impl Learned {
     fn move_on(&mut self, session: u64, kind: u16) {
         let class = self.number(kind_class(kind) * STEPS * WAITS + MOVED_ON);
         for id in self.leaves_of.remove(&session).unwrap_or_default() {
-            if self.owners.get(id) == Some(&session) {
+            self.owners.remove(id);
+            if let Some((former, since_us)) = self.leaves.get(id)
+                && former != class
+            {
+                let bucket = self.bucket(since_us);
+                self.survival.lost(former, bucket);
+                self.join(class, bucket);
                 self.leaves.reclass(id, class);
             }
         }
+    }
+
+    /// Something of the class is watched that is that old already.
+    fn join(&mut self, class: u32, bucket: usize) {
+        if bucket > 0 {
+            self.survival.joined(class, bucket);
+        }
+    }
+
+    /// Notes whose a leaf is, or that it is nobody's.
+    fn give(&mut self, id: RunId, session: Option<u64>) {
+        let former = self.owners.remove(id);
+        if let Some(former) = former.filter(|former| Some(*former) != session)
+            && let Some(leaves) = self.leaves_of.get_mut(&former)
+        {
+            leaves.retain(|leaf| *leaf != id);
+            if leaves.is_empty() {
+                self.leaves_of.remove(&former);
+            }
+        }
+        if let Some(session) = session {
+            self.owners.put(id, session);
+            if former != Some(session) {
+                self.leaves_of.entry(session).or_default().push(id);
+            }
+        }
+    }
+
+    fn forget(&mut self, id: RunId) {
+        self.watched_since.remove(id);
+        self.give(id, None);
     }
 }
 
 impl EvictionPolicy for Learned {
     fn offer(&mut self, leaf: &Candidate) {
         if self.classes == Classes::Session {
-            self.owners.put(leaf.id, leaf.last_session);
-            let leaves = self.leaves_of.entry(leaf.last_session).or_default();
-            leaves.push(leaf.id);
+            self.give(leaf.id, Some(leaf.last_session));
         }
         let since_us = self.lasts.at(leaf.last_used).arrival_us;
         let (class, score) = (self.class_of(leaf), seconds_per_gb(leaf));
         let bucket = self.bucket(since_us);
-        if self.rest.take() != Some(leaf.id) && bucket > 0 {
-            self.survival.joined(class, bucket);
+        if self.watched_since.get(leaf.id) != Some(&since_us) {
+            self.join(class, bucket);
         }
+        self.watched_since.put(leaf.id, since_us);
         self.leaves
             .offer(leaf.id, class, since_us, score, lru_order(leaf));
     }
@@ -412,7 +456,6 @@ impl EvictionPolicy for Learned {
     }
 
     fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.rest = (!whole).then_some(gone.id);
         if let Some((class, since_us)) = self.leaves.get(gone.id) {
             let memory = Gone {
                 class,
@@ -428,6 +471,13 @@ impl EvictionPolicy for Learned {
             self.survival.lost(given_up.class, bucket);
         }
         self.leaves.withdraw(gone.id);
+        if whole {
+            self.forget(gone.id);
+        }
+    }
+
+    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+        self.forget(head);
     }
 
     fn wants_runs(&self) -> bool {
@@ -440,7 +490,7 @@ impl EvictionPolicy for Learned {
         let last = Last {
             arrival_us: request.arrival_us,
             called_tool: request.tool.is_some(),
-            went_on: self.used(request, runs.last()),
+            went_on: self.used(request, runs),
         };
         self.lasts.note(request.index, last);
         if self.classes == Classes::Session {
@@ -594,7 +644,7 @@ mod tests {
             held_blocks: 1,
             ..view(&[9, 10, 11, 12, 13, 14, 15])
         };
-        assert!(learned.used(&request, None));
+        assert!(learned.used(&request, &[]));
         assert!(worth(&learned) > before);
         assert_eq!(learned.watched.len(), 1);
     }

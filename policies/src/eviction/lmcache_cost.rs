@@ -15,6 +15,7 @@ use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::density::bytes;
 use crate::parts::per_request::PerRequest;
 use crate::parts::run_table::RunTable;
 use crate::parts::two_orders::TwoOrders;
@@ -68,7 +69,7 @@ impl EvictionPolicy for LmCacheCost {
         let present = self.present_tokens;
         let tokens = *self.tokens.entry(leaf.id, || present);
         let start = f64::from(leaf.depth_blocks) * f64::from(self.block_tokens);
-        let score = (tokens - start).max(0.0) / leaf.bytes as f64;
+        let score = (tokens - start).max(0.0) / bytes(leaf);
         self.leaves.put(leaf.id, lru_order(leaf), score);
     }
 

@@ -15,8 +15,9 @@
 //! Every score changes with every request, and with the candidates that it is normalised over, but never falls with the time of
 //! last use or with what is saved per byte: so both orders are walked until the least is certain, which is exact.
 //!
-//! Cost: O(log candidates) per offer; per victim as many as are old or save little, mostly a handful, at worst all. The tuning
-//! costs 21 replays of the window. Do not use it where KV is per token: FLOPs per byte hardly differ there.
+//! Cost: O(log candidates) per offer; per victim as many as are old or save little, mostly a handful, at worst all. Until it is
+//! tuned it keeps the paths of all requests, 4 bytes a block; the tuning costs 21 replays of them. It replays blocks, not whole
+//! leaves, where KV is per token. Do not use it where KV is per token: FLOPs per byte hardly differ there.
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::admission::marconi::Marconi as MarconiAdmission;
 use crate::entry::{EvictionEntry, Setup, Track};
 use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::density::bytes;
 use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -37,7 +39,8 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Marconi (Pan et al., MLSys 2025)",
     idea: "A state deep in a long prefix saves more FLOPs per byte than one near the root. How much that should count against \
            recency depends on the traffic, so it is found by replaying some of it.",
-    cost: "O(log candidates) per offer; per victim a walk of what is old or saves little; 21 replays of a window once",
+    cost: "O(log candidates) per offer; per victim a walk of what is old or saves little; once, 21 replays of a window, whose \
+           paths are kept until then",
     avoid_when: "KV is per token: FLOPs per byte hardly differ",
     params: &[Param {
         name: "alpha",
@@ -84,7 +87,7 @@ impl Marconi {
 
 impl EvictionPolicy for Marconi {
     fn offer(&mut self, candidate: &Candidate) {
-        let flops_per_byte = candidate.recompute.flops / candidate.bytes.max(1) as f64;
+        let flops_per_byte = candidate.recompute.flops / bytes(candidate);
         self.candidates
             .put(candidate.id, lru_order(candidate), flops_per_byte);
     }

@@ -4,7 +4,12 @@ use policy_api::Candidate;
 
 /// Seconds of recompute that a hit on the whole leaf would save, per GB that it takes.
 pub(crate) fn seconds_per_gb(leaf: &Candidate) -> f64 {
-    without_noise(leaf.recompute.seconds * 1e9 / leaf.bytes as f64)
+    without_noise(leaf.recompute.seconds * 1e9 / bytes(leaf))
+}
+
+/// What the leaf takes, for a divisor: a state of no bytes takes one.
+pub(crate) fn bytes(leaf: &Candidate) -> f64 {
+    leaf.bytes.max(1) as f64
 }
 
 /// The number to seven digits. Where a cost model is linear all runs are worth the same but for rounding errors, and rules

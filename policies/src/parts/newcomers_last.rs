@@ -107,8 +107,49 @@ mod tests {
     use crate::admission::all;
     use crate::params::Params;
     use crate::parts::by_key::ByKey;
-    use crate::testing::{Trace, asks, setup};
+    use crate::testing::{Trace, asks, leaf, setup, view};
     use policy_api::Pair;
+
+    /// Writes down what it is told of runs that go.
+    #[derive(Default)]
+    struct Hears(std::rc::Rc<std::cell::RefCell<Vec<u32>>>);
+
+    impl EvictionPolicy for Hears {
+        fn offer(&mut self, _: &Candidate) {}
+        fn withdraw(&mut self, _: RunId, _: Why) {}
+        fn victim(&mut self) -> Option<Victim> {
+            None
+        }
+        fn evicted(&mut self, gone: &Candidate, _: bool) {
+            self.0.borrow_mut().push(gone.id.0);
+        }
+    }
+
+    /// The head of a split run is known, though the state that is saved at its end comes with the present request.
+    #[test]
+    fn what_was_heard_of_is_told_when_it_goes() {
+        let heard = Hears::default();
+        let gone = heard.0.clone();
+        let mut policy = NewcomersLast::new(heard);
+        policy.offer(&leaf(1));
+        policy.observe(
+            &RequestView {
+                index: 5,
+                ..view(&[])
+            },
+            &[],
+        );
+        policy.split(RunId(2), RunId(1));
+        let fresh = |id| Candidate {
+            created: 5,
+            ..leaf(id)
+        };
+        policy.offer(&fresh(2));
+        policy.offer(&fresh(3));
+        policy.evicted(&fresh(3), true);
+        policy.evicted(&fresh(2), true);
+        assert_eq!(*gone.borrow(), [2]);
+    }
 
     #[test]
     fn the_newcomer_goes_only_when_nothing_else_is_left() {

@@ -210,7 +210,7 @@ impl Counts {
             // What is lost or still watched has not been through its bucket: half of it counts.
             let passing = self.lost[bucket] + alive[bucket];
             at_risk += self.used[bucket] + passing;
-            let exposed = at_risk - passing / 2.0;
+            let exposed = (at_risk - passing / 2.0).max(0.0);
             hazards[bucket] =
                 (self.used[bucket] + prior_weight * prior[bucket]) / (exposed + prior_weight);
             at_risk -= self.joined[bucket];
