@@ -15,12 +15,14 @@ pub enum Capacity {
     Blocks(u64),
 }
 
-const UNITS: [(&str, f64); 9] = [
+const UNITS: [(&str, f64); 11] = [
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
     ("TiB", 1_099_511_627_776.0),
+    ("PB", 1e15),
     ("kB", 1e3),
+    ("KB", 1e3),
     ("MB", 1e6),
     ("GB", 1e9),
     ("TB", 1e12),
@@ -68,7 +70,7 @@ impl FromStr for Capacity {
         match bytes {
             Some(bytes) if bytes < u64::MAX as f64 => Ok(Self::Bytes(bytes.round() as u64)),
             _ => bail!(
-                "`{text}` is no capacity: write bytes as 62.5GB or 40GiB, a share of distinct blocks as 10%, or 4096blocks"
+                "`{text}` is no capacity: write bytes as 62.5GB or 40GiB (kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB), a share of distinct blocks as 10%, or 4096blocks"
             ),
         }
     }

@@ -79,7 +79,7 @@ impl Input {
         let memory = model.prefix_memory();
         if memory.kv_bytes_per_token == 0 {
             bail!(
-                "{} keeps no KV per token, so a prefix cache has nothing to hold",
+                "{} keeps no KV per token, so that a block would weigh nothing: such models cannot be replayed",
                 model.name
             );
         }

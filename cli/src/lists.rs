@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use policies::{ADMISSION, EVICTION, Entry, PolicyPair};
 
 /// On the command line: every policy of the registry.
-const EVERY: &str = "every";
+pub const EVERY: &str = "every";
 
 /// Every eviction policy of some lists with every admission policy of others; where no admission policy is named, with the one
 /// that it comes with.

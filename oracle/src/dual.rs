@@ -152,6 +152,14 @@ pub(crate) fn prefix_dual_of_slots(gains: &Gains, capacity_slots: f64, stop: Sto
     }
 }
 
+/// The bound without any prices: what all requests save if each may keep what fits by itself.
+pub(crate) fn unpriced(gains: &Gains, capacity_slots: f64) -> f64 {
+    let free = Prices::constant(gains.requests(), 0.0);
+    let most = |request| best_prefix(gains.of(request), request, &free, capacity_slots).0;
+    let sum: f64 = (0..gains.requests()).map(most).sum();
+    (sum + gains.slack()) * gains.rounding()
+}
+
 impl Stop {
     fn reached(&self, upper: f64) -> bool {
         upper - self.lower <= self.gap * upper

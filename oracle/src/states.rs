@@ -16,7 +16,7 @@ use crate::belady::whole_path;
 use crate::bracket::{
     Best, Bracket, DUAL_RENTS, Options, Oracle, Recovered, SecondBounds, TokenBounds, relative_gap,
 };
-use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots};
+use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots, unpriced};
 use crate::flat::flat_belady_blocks;
 use crate::gains::Gains;
 use crate::intervals::{NEVER, Time};
@@ -139,7 +139,11 @@ impl<'a> StateOracle<'a> {
             gap: options.gap,
             lower,
         };
-        prefix_dual_of_slots(gains, slots, stop)
+        let dual = prefix_dual_of_slots(gains, slots, stop);
+        Dual {
+            upper: dual.upper.min(unpriced(gains, slots)),
+            ..dual
+        }
     }
 
     /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.

@@ -96,12 +96,12 @@ pub enum PolicyError {
     #[error("`{0}` should look like name or name(key=value,key=value)")]
     Malformed(String),
     /// A parameter is wrong.
-    #[error("policy `{name}`: {source}")]
+    #[error("policy `{name}`: {problem}")]
     Param {
         /// The policy.
         name: &'static str,
         /// What is wrong.
-        source: ParamError,
+        problem: ParamError,
     },
 }
 
@@ -195,9 +195,9 @@ fn find<B>(
         .iter()
         .find(|entry| entry.name == name)
         .ok_or_else(|| unknown(kind, entries, name))?;
-    let params = Params::parse(entry.params, params).map_err(|source| PolicyError::Param {
+    let params = Params::parse(entry.params, params).map_err(|problem| PolicyError::Param {
         name: entry.name,
-        source,
+        problem,
     })?;
     Ok(Spec {
         entry,
@@ -226,6 +226,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn partners_are_registered() {
+        for (of, partner) in PARTNERS {
+            assert!(EVICTION.iter().any(|entry| entry.name == *of), "{of}");
+            assert!(
+                ADMISSION.iter().any(|entry| entry.name == *partner),
+                "{partner}"
+            );
+        }
+    }
 
     #[test]
     fn names_are_unique_and_every_entry_is_described() {

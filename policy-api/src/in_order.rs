@@ -3,7 +3,8 @@
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Reverse;
 
-/// A bag of entries, the smallest first. What comes in ascending order costs O(1), the rest O(log n).
+/// A bag of entries, the smallest first. An entry that is not below the last of the queue joins it for O(1), any other the heap
+/// for O(log n).
 #[derive(Debug)]
 pub struct InOrder<E> {
     queue: VecDeque<E>,
@@ -37,7 +38,7 @@ impl<E: Ord> InOrder<E> {
         }
     }
 
-    /// Takes entries out, the smallest first, until the first that stays.
+    /// Takes entries that go from the front of both parts, until one stays in front of each: then the smallest of all stays.
     pub fn drop_while(&mut self, goes: impl Fn(&E) -> bool) {
         while self.queue.front().is_some_and(&goes) {
             self.queue.pop_front();

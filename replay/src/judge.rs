@@ -34,7 +34,13 @@ pub fn judge(
         progress();
         (capacity_bytes, bracket)
     };
-    let brackets: BTreeMap<_, _> = capacities.into_par_iter().map(bracket).collect();
+    let mut brackets: BTreeMap<_, _> = capacities.into_par_iter().map(bracket).collect();
+    for Finished { record, .. } in runs.iter() {
+        if let Some(bracket) = brackets.get_mut(&record.capacity_bytes) {
+            let lower = &mut bracket.seconds.lower;
+            *lower = lower.max(record.prefill_seconds_recovered);
+        }
+    }
     for Finished { record, .. } in runs {
         record.against_oracle = Some(against(record, &brackets[&record.capacity_bytes]));
     }

@@ -88,7 +88,7 @@ pub struct AgainstOracle {
     pub gap_closed: Option<f64>,
     /// No policy recovers more seconds.
     pub oracle_seconds_upper: f64,
-    /// A schedule that knows the future recovers these.
+    /// A schedule that knows the future recovers these, or the best of the runs beside this one.
     pub oracle_seconds_lower: f64,
     /// No policy hits more tokens.
     pub oracle_hit_tokens_upper: u64,

@@ -81,6 +81,7 @@ fn section(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
     let path = &trace.path;
     let head = head(trace, runs);
     let head = head.strip_prefix(&format!("{path}: ")).unwrap_or(&head);
+    let path = path.replace('|', "\\|");
     let mut text = format!("### {path}\n\n{}\n{LEGEND}\n", list(head.lines()));
     text.push_str(&table(trace, runs));
     let notes = notes(runs);
@@ -223,7 +224,12 @@ fn limits(columns: &[&RunRecord]) -> Vec<Vec<String>> {
 fn lines(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<_> = (0..columns)
-        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .map(|column| {
+            rows.iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let line = |row: &[String]| {
         let mut text = String::from("|");

@@ -17,7 +17,7 @@ pub enum RooflineError {
         hint: &'static str,
     },
     /// A file could not be opened or read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

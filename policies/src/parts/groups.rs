@@ -4,7 +4,8 @@ use policy_api::{InOrder, Ranked, RunId, Score};
 
 use crate::parts::run_table::RunTable;
 
-/// Leaves ordered by group weight times own score, the smallest first; ties by `T`, then by id.
+/// Leaves ordered by group weight times own score, the smallest first; ties by `T`, then by group. Within a group the own score
+/// orders, also where the weight is 0.
 ///
 /// When a weight changes, one number is compared anew instead of all members: a score that changes with time, or with
 /// what was learned, costs nothing per leaf as long as all leaves of a group change alike.

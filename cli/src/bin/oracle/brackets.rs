@@ -61,23 +61,28 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
         .par_iter()
         .map(|loaded| prepare(loaded, pricing, &args.effort))
         .collect::<Result<_>>()?;
+    let states: Vec<_> = oracles
+        .par_iter()
+        .zip(traces)
+        .map(|(oracle, loaded)| of_states(oracle, loaded, pricing))
+        .collect();
     let jobs: Vec<_> = traces
         .iter()
-        .zip(&oracles)
-        .flat_map(|(loaded, oracle)| {
-            settings(loaded, pricing, &args.effort).map(move |setting| (loaded, oracle, setting))
+        .zip(oracles.iter().zip(&states))
+        .flat_map(|(loaded, oracles)| {
+            settings(loaded, pricing, &args.effort).map(move |setting| (loaded, oracles, setting))
         })
         .collect();
     let bar = progress_bar(jobs.len() as u64, "bracketing capacities");
     let options = args.effort.options();
-    let one = |(loaded, oracle, setting): (&Loaded, &Oracle<'_>, Setting)| {
+    type Oracles<'a> = (&'a Oracle<'a>, &'a Option<StateOracle<'a>>);
+    let one = |(loaded, (oracle, states), setting): (&Loaded, Oracles<'_>, Setting)| {
         let clock = args.timings.then(Instant::now);
         let block_bytes = pricing.block_bytes(&loaded.workload);
         let capacity_blocks = setting.capacity_bytes / block_bytes;
-        let bracket = match pricing.memory.state {
+        let bracket = match states {
             None => oracle.bracket(capacity_blocks, &options),
-            Some(state) => StateOracle::new(oracle, block_bytes, state)
-                .bracket(setting.capacity_bytes, &options),
+            Some(states) => states.bracket(setting.capacity_bytes, &options),
         };
         let run = OracleRun {
             setting,
@@ -91,6 +96,17 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
     let runs = jobs.into_par_iter().map(one).collect();
     bar.finish_and_clear();
     Ok(runs)
+}
+
+/// For a model that resumes only from saved states, the oracle above the plain one.
+fn of_states<'a>(
+    oracle: &'a Oracle<'a>,
+    loaded: &Loaded,
+    pricing: &Pricing,
+) -> Option<StateOracle<'a>> {
+    let block_bytes = pricing.block_bytes(&loaded.workload);
+    let state = pricing.memory.state?;
+    Some(StateOracle::new(oracle, block_bytes, state))
 }
 
 /// The oracle of one trace, ready for any capacity.

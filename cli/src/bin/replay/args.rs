@@ -22,7 +22,7 @@ Examples:
   replay policies            what there is
   replay policies lru        what one of them does
 
-Exit codes: 0 done, 1 an error, 2 a wrong flag.";
+Exit codes: 0 done, 1 an error (also a policy, model or file that is not there), 2 a flag that cannot be read.";
 
 /// Replay request traces through a prefix cache under eviction and admission policies, and report how much prefill each
 /// recovers. Every combination of trace, capacity, policy and admission is a run.
@@ -67,9 +67,10 @@ pub(crate) struct Replay {
     )]
     pub(crate) capacities: Vec<Capacity>,
 
-    /// What goes at one eviction.
-    #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Block)]
-    pub(crate) evict_unit: Unit,
+    /// What goes at one eviction [default: block]. Not for models that resume only from saved states: there a leaf goes whole,
+    /// or a state alone.
+    #[arg(long, value_name = "UNIT", value_enum)]
+    pub(crate) evict_unit: Option<Unit>,
 
     /// Leading requests that make state but no figures: a count, or a fraction as 0.5 or 50%.
     #[arg(long, value_name = "REQUESTS", value_parser = parse_warmup, default_value = "0")]

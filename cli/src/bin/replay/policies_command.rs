@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
+use cli::lists::EVERY;
 use cli::output::write_output;
 use policies::{ADMISSION, EVICTION, Entry, Track};
 
 pub(crate) fn print(name: Option<&str>) -> Result<()> {
     let text = match name {
-        None => list(),
-        Some(name) => details(name)?,
+        None | Some(EVERY) => list(),
+        Some(name) => details(name.split('(').next().unwrap_or(name))?,
     };
     write_output(&text, None)
 }

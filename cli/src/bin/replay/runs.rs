@@ -1,6 +1,7 @@
 //! From flags to runs to a report.
 
 use anyhow::{Context, Result, bail};
+use cache::EvictUnit;
 use cli::input::{Pricing, trace_record};
 use cli::lists::policy_pairs;
 use cli::output::{check_writable, write_output};
@@ -9,7 +10,7 @@ use policies::PolicyPair;
 use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
 use trace::{Loaded, ResultWriter};
 
-use crate::args::{Format, Replay, Unit};
+use crate::args::{Format, Replay};
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
@@ -25,6 +26,9 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
             .build_global()?;
     }
     let traces = args.input.load()?;
+    traces
+        .iter()
+        .try_for_each(|loaded| leaves_something(args, loaded))?;
     let finished = run(args, &request, &traces);
     if let Some(path) = &args.per_request {
         write_requests(path, &finished)?;
@@ -61,13 +65,24 @@ fn read_request(args: &Replay) -> Result<Request> {
         check_writable(path)?;
     }
     let pricing = args.input.pricing()?;
-    if pricing.memory.state.is_some() && args.evict_unit != Unit::Block {
+    if pricing.memory.state.is_some() && args.evict_unit.is_some() {
         bail!(
-            "{} resumes only from saved states, and whole nodes go with theirs: leave --evict-unit out",
+            "{} resumes only from saved states, where leaves go whole and states alone: leave --evict-unit out",
             pricing.model.name
         );
     }
     Ok(Request { pairs, pricing })
+}
+
+fn leaves_something(args: &Replay, loaded: &Loaded) -> Result<()> {
+    let requests = loaded.workload.requests().len();
+    if requests > 0 && args.warmup.requests(requests) == requests {
+        bail!(
+            "--warmup leaves none of the {requests} requests of {} to measure",
+            loaded.path.display()
+        );
+    }
+    Ok(())
 }
 
 fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
@@ -139,7 +154,7 @@ fn plans(args: &Replay, request: &Request, loaded: &Loaded) -> Vec<Plan> {
             eviction: eviction.clone(),
             admission: admission.clone(),
             capacity_bytes,
-            evict_unit: args.evict_unit.into(),
+            evict_unit: args.evict_unit.map_or(EvictUnit::Block, EvictUnit::from),
             seed: args.seed,
             timings: args.timings,
         }));
