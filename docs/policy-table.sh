@@ -51,7 +51,8 @@ make_part eviction.md --policy every
 make_part admission.md --policy lru,cost-aware --admission every
 swe_agent=$data/lmcache-agent-trace/miniswe
 make_trace swe-agent "$swe_agent" import lmcache-agent "$swe_agent"
-make_part states.md --model hybrid-7b --policy lru,cost-aware,marconi,sglang+,vllm+
+make_part states.md --model hybrid-7b --policy lru,cost-aware,marconi,sglang+ \
+    --admission all,marconi,adaptive,checkpoint-every
 
 cat - "$work/eviction.md" <(printf '\n## Admission\n\n') "$work/admission.md" \
     <(printf '\n## A hybrid model, which resumes only from saved states\n\n') "$work/states.md" >"$unfinished" <<END
