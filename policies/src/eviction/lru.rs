@@ -5,6 +5,9 @@
 //! prefix. Ties (which arise only within one path, or where SGLang's split refreshes a tail): the deeper first block,
 //! then the older creation.
 //!
+//! Where a model resumes from saved states, the state of an inner run is a candidate like any leaf and goes by its own last use;
+//! `sglang+` and `vllm+` leave such states alone until their leaves are gone.
+//!
 //! Cost: one key per offer, O(log leaves) amortised. Do not use it where reuse is regular but sparse, or where singletons
 //! flood the cache: it keeps what was last seen, not what comes back.
 
@@ -15,7 +18,8 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lru",
     summary: "the leaf used longest ago goes, tail first (the baseline)",
     source: "SGLang default (evict_policy.py, LRUStrategy)",
-    idea: "What was used lately is used again. Only leaves go, so every prefix stays whole.",
+    idea: "What was used lately is used again. Only leaves go, so every prefix stays whole; where states are saved, one above \
+           a leaf may go alone.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "reuse is regular but sparse, or singletons flood the cache",
     params: &[],
