@@ -176,7 +176,8 @@ fn cell(run: &RunRecord, runs: &[&RunRecord]) -> String {
 fn figure(run: &RunRecord, share: Option<f64>, rivals: impl Iterator<Item = f64>) -> String {
     let best = rivals.max_by(f64::total_cmp);
     let text = number(share);
-    if is_online(run) && best.is_some() && text == number(best) {
+    let is_something = best.is_some_and(|best| best > 0.0);
+    if is_online(run) && is_something && text == number(best) {
         format!("**{text}**")
     } else {
         text

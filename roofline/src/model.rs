@@ -252,7 +252,8 @@ impl Model {
         (elements * self.kv_precision.bytes()) as u64
     }
 
-    /// What a prefix cache has to hold for a prompt to resume.
+    /// What a prefix cache has to hold for a prompt to resume. Several windows count as the longest, with the KV that fills them all:
+    /// shallow states come out a little too light then.
     ///
     /// State-space layers and, beside layers that look back on everything, those with a window make a model that resumes
     /// only where a state was saved. Where all layers have a window, their KV is held in full, as engines without a window-aware

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use trace::{Body, Content, LoadOptions, Row, TraceReader, Workload, load};
+use trace::{Body, Content, LoadOptions, Row, TraceReader, TraceWriter, Workload, load};
 use trace_gen::families::{Setup, find};
 use trace_gen::tools::{
     By, Cut, Draw, MergeIds, anonymise, compare, cut, merge, rescale_time, sample, shuffle_sessions,
@@ -162,17 +162,32 @@ fn uses_of_blocks(path: &Path) -> BTreeMap<u64, usize> {
     uses
 }
 
+/// The same trace, of which nobody knows what belongs together.
+fn forget_sessions(trace: &Path, out: &Path) {
+    let mut reader = TraceReader::open(trace, None).unwrap();
+    let mut writer = TraceWriter::create(out, &reader.meta().clone()).unwrap();
+    while let Some(mut row) = reader.next_row().unwrap() {
+        row.session_id = row.request_id;
+        row.parent_request = None;
+        row.step = 0;
+        writer.write(&row).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
 /// Every request is in the one or the other, and what has a rare prefix in common is in the same.
 #[test]
 fn a_sample_and_its_rest_are_the_whole() {
     let folder = Folder::new();
     let whole = folder.agents("whole.parquet", "400", BLOCKS, 3);
     let (part, rest) = (folder.path("part.parquet"), folder.path("rest.parquet"));
-    for by in [By::Session, By::Prefix] {
+    let forgotten = folder.path("forgotten.parquet");
+    forget_sessions(&whole, &forgotten);
+    for (whole, by) in [(&whole, By::Session), (&forgotten, By::Prefix)] {
         let asked = Draw { by, ..draw(0.5, 4) };
-        let sampled = sample(&whole, &part, &asked).unwrap();
+        let sampled = sample(whole, &part, &asked).unwrap();
         let left = sample(
-            &whole,
+            whole,
             &rest,
             &Draw {
                 rest: true,
@@ -188,8 +203,8 @@ fn a_sample_and_its_rest_are_the_whole() {
         } else {
             let (sampled, left) = (uses_of_blocks(&part), uses_of_blocks(&rest));
             let torn = sampled.keys().filter(|block| left.contains_key(*block));
-            let all = uses_of_blocks(&whole);
-            let most = rows(&whole).len() / 100;
+            let all = uses_of_blocks(whole);
+            let most = rows(whole).len() / 100;
             assert!(torn.clone().count() > 0);
             assert!(torn.into_iter().all(|block| all[block] > most));
         }
@@ -200,11 +215,13 @@ fn a_sample_and_its_rest_are_the_whole() {
         ..draw(0.5, 4)
     };
 
-    let refused = sample(&tokens, &rest, &asked).unwrap_err().to_string();
-    assert!(
-        refused.contains("session, for a trace of tokens"),
-        "{refused}"
-    );
+    for (trace, why) in [(&tokens, "of tokens"), (&whole, "that knows its sessions")] {
+        let refused = sample(trace, &rest, &asked).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("session, for a trace {why}")),
+            "{refused}"
+        );
+    }
 }
 
 /// Whole sessions, as often as asked, whatever their length; and reuse counted anew from what is left.

@@ -1,6 +1,6 @@
 //! Parts of a trace, and the same at another speed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use trace::{Body, Content, Row, TraceReader};
@@ -73,8 +73,8 @@ pub enum By {
 /// A fair comparison needs a cache of `share` times the capacity.
 ///
 /// # Errors
-/// Where the share is not above 0 and at most 1, a trace of tokens is to be drawn by prefix, the trace cannot be read or
-/// the output cannot be written.
+/// Where the share is not above 0 and at most 1, a trace of tokens or one that knows its sessions is to be drawn by prefix, the
+/// trace cannot be read or the output cannot be written.
 pub fn sample(input: &Path, out: &Path, draw: &Draw) -> Result<Done, GenError> {
     let Draw { share, seed, .. } = *draw;
     if !(share > 0.0 && share <= 1.0) {
@@ -118,17 +118,24 @@ struct Prefixes {
 
 impl Prefixes {
     fn of(input: &Path) -> Result<Self, GenError> {
+        let by_session = |why: &str| GenError::Parameter {
+            name: "by",
+            found: "prefix".to_owned(),
+            expected: format!("session, for a trace {why}"),
+        };
         let mut reader = TraceReader::open(input, None)?;
         if reader.meta().content == Content::Tokens {
-            return Err(GenError::Parameter {
-                name: "by",
-                found: "prefix".to_owned(),
-                expected: "session, for a trace of tokens".to_owned(),
-            });
+            return Err(by_session("of tokens"));
         }
         let (mut requests, mut read) = (HashMap::new(), 0);
+        let mut sessions = HashSet::new();
         while let Some(row) = reader.next_row()? {
             read += 1;
+            if !sessions.insert(row.session_id) {
+                return Err(by_session(
+                    "that knows its sessions: one has several requests",
+                ));
+            }
             for block in prompt_ids(&row) {
                 *requests.entry(*block).or_default() += 1;
             }
