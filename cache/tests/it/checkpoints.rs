@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use cache::{Cache, EvictUnit, Shape};
 use policy_api::{
-    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Frees, Passage, PolicyFault, RequestView,
-    RunId, StateBytes, Victim, Why,
+    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Frees, Pair, Passage, PolicyFault,
+    RequestView, RunId, StateBytes, Victim, Why, Work,
 };
 use proptest::prelude::*;
 
@@ -137,6 +137,80 @@ fn a_prompt_full_of_checkpoints() {
         625 * STATE_BYTES + 10_000 * KV_BYTES_PER_TOKEN
     );
     assert!((cache.used_bytes() as f64 / 1e9 - 17.4).abs() < 0.05);
+}
+
+/// A policy whose offers are written down.
+struct Mirror {
+    inner: Pair,
+    offers: BTreeMap<RunId, Candidate>,
+}
+
+impl Mirror {
+    fn new(inner: Pair) -> Self {
+        Self {
+            inner,
+            offers: BTreeMap::new(),
+        }
+    }
+}
+
+impl EvictionPolicy for Mirror {
+    fn offer(&mut self, candidate: &Candidate) {
+        self.offers.insert(candidate.id, *candidate);
+        self.inner.offer(candidate);
+    }
+    fn withdraw(&mut self, id: RunId, why: Why) {
+        assert!(self.offers.remove(&id).is_some(), "{id:?} was not on offer");
+        self.inner.withdraw(id, why);
+    }
+    fn victim(&mut self) -> Option<Victim> {
+        self.inner.victim()
+    }
+    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+        let offered = self.offers.remove(&gone.id).expect("it was on offer");
+        assert_eq!((gone.bytes, gone.frees), (offered.bytes, offered.frees));
+        assert_eq!(gone.blocks, if whole { offered.blocks } else { 0 });
+        self.inner.evicted(gone, whole);
+    }
+    fn split(&mut self, head: RunId, tail: RunId) {
+        self.inner.split(head, tail);
+    }
+    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+        assert!(
+            !self.offers.contains_key(&head),
+            "what merges is not on offer"
+        );
+        self.inner.merge(head, tail, head_blocks);
+    }
+}
+
+impl AdmissionPolicy for Mirror {
+    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
+        self.inner.admit(request, rival)
+    }
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        passage: Passage,
+        positions: &mut Vec<u32>,
+    ) {
+        self.inner.checkpoints(request, passage, positions);
+    }
+}
+
+/// Where the second path parts from the first a state is saved, and what goes on below resumes from there.
+#[test]
+fn what_is_cut_off_is_offered_with_the_state_above_it() {
+    let trace = SmallTrace::new(1, &[ask(&[1, 2, 3, 4], 1), ask(&[1, 2, 5], 1)]);
+    let mut cache = trace.cache_of_states(100, 1);
+    let mut mirror = Mirror::new(pair("lru", "marconi", 1));
+    trace.serve_all(&mut cache, &mut mirror);
+    let of = |block: BlockId| mirror.offers.values().find(|one| one.last_block == block);
+    for leaf in [trace.path(0)[3], trace.path(1)[2]] {
+        let leaf = of(leaf).expect("a leaf");
+        assert_eq!(leaf.base_blocks, 2);
+        assert_eq!(leaf.recompute.seconds, f64::from(leaf.blocks));
+    }
 }
 
 /// The definition, a block at a time, under LRU.
@@ -285,6 +359,29 @@ proptest! {
             prop_assert_eq!(cache.audit(), Ok(()));
         }
         prop_assert_eq!(cache.first_fault(), None);
+    }
+
+    /// A policy that writes down what it is offered knows what the cache would offer, but for states that came or went above.
+    #[test]
+    fn offers_are_what_may_go(
+        asks in asks(),
+        capacity in 0u64..40,
+        admission in prop::sample::select(vec!["all", "marconi", "checkpoint-every(tokens=1)"]),
+    ) {
+        let trace = SmallTrace::new(4, &asks);
+        let mut cache = trace.cache_of_states(capacity, 2);
+        let mut mirror = Mirror::new(pair("lru", admission, 1));
+        for index in 0..trace.requests.len() {
+            trace.serve(index, &mut cache, &mut mirror);
+            let but_for_states = |one: &Candidate| Candidate {
+                base_blocks: 0,
+                recompute: Work::default(),
+                ..*one
+            };
+            let offered: Vec<_> = mirror.offers.values().map(but_for_states).collect();
+            let may_go: Vec<_> = cache.candidates().iter().map(but_for_states).collect();
+            prop_assert_eq!(offered, may_go, "after request {}", index);
+        }
     }
 
     /// Whatever a policy answers, the cache fits and its tree is whole.
