@@ -312,8 +312,8 @@ impl Bracket {
     }
 }
 
-/// Sums of seconds that differ by less, as a share, are the same sum.
-const MEET: f64 = 1e-9;
+/// Where LRU is so near the bound, as a share of it, there is no way left to speak of.
+const MEET: f64 = 1e-5;
 
 pub(crate) fn relative_gap(lower: f64, upper: f64) -> f64 {
     if upper > 0.0 {
