@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::{Fault, TraceError};
 use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
-use crate::schema::{Content, KIND, REQUEST_ID, TOOL};
+use crate::schema::{Content, KIND, TOOL};
 use crate::token_paths::{SharedTokens, TokenPaths};
 use crate::workload::{BuildError, Workload, WorkloadBuilder};
 use policy_api::{Hints, Request};
@@ -117,8 +116,6 @@ struct Loader<'a> {
     path: &'a Path,
     row: u64,
     builder: WorkloadBuilder,
-    largest_request_id: Option<u64>,
-    request_ids: Option<FxHashSet<u64>>,
 }
 
 impl<'a> Loader<'a> {
@@ -127,15 +124,12 @@ impl<'a> Loader<'a> {
             path,
             row: 0,
             builder: WorkloadBuilder::with_capacity(block_tokens, blocks),
-            largest_request_id: None,
-            request_ids: None,
         }
     }
 
     fn push(&mut self, row: &Row<'_>, ids: &[u64]) -> Result<(), TraceError> {
         let fault = |fault| TraceError::value(self.path, self.row, fault);
         let request = request(&mut self.builder, row).map_err(fault)?;
-        self.check_unique(row.request_id)?;
         let at = self.row;
         self.builder
             .push(request, ids)
@@ -149,36 +143,6 @@ impl<'a> Loader<'a> {
         }
         self.row += 1;
         Ok(())
-    }
-
-    /// Request ids mostly grow; only where one does not are all of them remembered.
-    fn check_unique(&mut self, id: u64) -> Result<(), TraceError> {
-        if self.request_ids.is_none() {
-            if self.largest_request_id.is_none_or(|largest| largest < id) {
-                self.largest_request_id = Some(id);
-                return Ok(());
-            }
-            self.request_ids = Some(
-                self.builder
-                    .requests()
-                    .iter()
-                    .map(|request| request.request_id)
-                    .collect(),
-            );
-        }
-        let fresh = self.request_ids.get_or_insert_default().insert(id);
-        match fresh {
-            true => Ok(()),
-            false => Err(TraceError::value(
-                self.path,
-                self.row,
-                Fault::new(
-                    REQUEST_ID.name,
-                    format!("{id}, which an earlier row has"),
-                    "an id of its own",
-                ),
-            )),
-        }
     }
 
     /// Records what the request pushed last lost to rounding: its longest common token prefix with an earlier path,

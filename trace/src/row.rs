@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use crate::error::Fault;
 use crate::schema::{
-    ARRIVAL_US, Content, OUTPUT, OUTPUT_BLOCKS, OUTPUT_TOKENS, PROMPT, PROMPT_BLOCKS, PROMPT_TOKENS,
+    ARRIVAL_US, Content, OUTPUT, OUTPUT_BLOCKS, OUTPUT_TOKENS, PROMPT, PROMPT_BLOCKS,
+    PROMPT_TOKENS, REQUEST_ID,
 };
 use policy_api::Hints;
+use rustc_hash::FxHashSet;
 
 /// One request as it stands in the file; borrowed where a reader hands it out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +112,7 @@ pub fn path_blocks(prompt_tokens: u32, output_tokens: u32, block_tokens: u32) ->
 pub(crate) struct RowChecker {
     content: Content,
     last_arrival_us: i64,
+    request_ids: Ids,
 }
 
 impl RowChecker {
@@ -117,11 +120,19 @@ impl RowChecker {
         Self {
             content,
             last_arrival_us: 0,
+            request_ids: Ids::default(),
         }
     }
 
     pub(crate) fn check(&mut self, row: &Row<'_>) -> Result<(), Fault> {
         self.check_arrival(row.arrival_us)?;
+        if !self.request_ids.insert(row.request_id) {
+            return Err(Fault::new(
+                REQUEST_ID.name,
+                format!("{}, which an earlier row has", row.request_id),
+                "an id of its own",
+            ));
+        }
         let total = u64::from(row.prompt_tokens) + u64::from(row.output_tokens);
         if total > u64::from(u32::MAX) {
             return Err(Fault::new(
@@ -161,6 +172,37 @@ impl RowChecker {
         }
         self.last_arrival_us = arrival_us;
         Ok(())
+    }
+}
+
+/// The ids so far. Mostly they count up, and then they are a range or a few.
+#[derive(Debug, Default)]
+struct Ids {
+    /// Ranges of ids, ends included, as long as every id was larger than all before.
+    ascending: Vec<(u64, u64)>,
+    /// All of them, once one was not.
+    all: FxHashSet<u64>,
+}
+
+impl Ids {
+    /// Whether the id is new.
+    fn insert(&mut self, id: u64) -> bool {
+        if !self.all.is_empty() {
+            return self.all.insert(id);
+        }
+        match self.ascending.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(id) => *last = id,
+            Some((_, last)) if id <= *last => {
+                let ranges = std::mem::take(&mut self.ascending);
+                self.all = ranges
+                    .into_iter()
+                    .flat_map(|(first, last)| first..=last)
+                    .collect();
+                return self.all.insert(id);
+            }
+            _ => self.ascending.push((id, id)),
+        }
+        true
     }
 }
 
@@ -205,5 +247,25 @@ fn check_blocks(
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_new_once() {
+        let mut ids = Ids::default();
+        let new = [5, 6, 9, 7, 5, 8, 9, u64::MAX, 0, u64::MAX].map(|id| ids.insert(id));
+        let expected = [
+            true, true, true, true, false, true, false, true, true, false,
+        ];
+        assert_eq!(new, expected);
+        let mut ids = Ids::default();
+        assert_eq!(
+            [u64::MAX, 0, 0, u64::MAX].map(|id| ids.insert(id)),
+            [true, true, false, false]
+        );
     }
 }

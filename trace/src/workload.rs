@@ -301,10 +301,6 @@ impl WorkloadBuilder {
         self.workload.block_tokens
     }
 
-    pub(crate) fn requests(&self) -> &[Request] {
-        &self.workload.requests
-    }
-
     /// The request pushed last and its path.
     pub(crate) fn last(&self) -> Option<(&Request, &[BlockId])> {
         let request = self.workload.requests.last()?;

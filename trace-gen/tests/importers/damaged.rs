@@ -274,6 +274,23 @@ fn check_damaged(inputs: Vec<Input>, mutations: &[Mutation]) {
     }
 }
 
+/// A line that stands there twice gives two requests of one id: a trace that would not load.
+#[test]
+fn an_id_twice_is_refused() {
+    let inputs = small_inputs();
+    let jsonl = inputs.iter().find(|input| input.format == "jsonl").unwrap();
+    let text = String::from_utf8(jsonl.bytes.clone()).unwrap();
+    let last = text.lines().last().unwrap();
+    let folder = Folder::new();
+    let input = folder.file(jsonl.name, format!("{}\n{last}\n", text.trim_end()));
+    let out = folder.path("out.parquet");
+    let refused = try_import("jsonl", &input, &out, &[], false).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("line 3"), "{refused}");
+    assert!(refused.contains("0, which an earlier row has"), "{refused}");
+    assert!(!out.exists());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
