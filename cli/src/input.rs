@@ -21,11 +21,12 @@ pub struct Input {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub block_tokens: Option<u32>,
 
-    /// Model whose prefill is priced.
+    /// Model whose prefill is priced and whose memory fills the cache: a name (`roofline models` lists them), or the path of a
+    /// Hugging Face config.json.
     #[arg(long, value_name = "NAME", default_value = "course-7b")]
     pub model: String,
 
-    /// GPU that it runs on.
+    /// GPU that it runs on (`roofline gpus` lists them).
     #[arg(long, value_name = "NAME", default_value = "course-h100")]
     pub gpu: String,
 
