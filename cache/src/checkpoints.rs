@@ -315,7 +315,7 @@ impl Cache<'_> {
             false => 0,
         };
         let base_blocks = self.state_above(id);
-        let whole = self.candidate_part(id, run, 0);
+        let whole = self.unpriced_part(id, run, 0);
         let (frees, of_blocks) = match run.children {
             0 => (Frees::Run, whole.bytes),
             _ => (Frees::State, 0),

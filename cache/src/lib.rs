@@ -232,6 +232,15 @@ impl<'t> Cache<'t> {
 
     /// The facts of a run's part from block `from` on.
     fn candidate_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
+        let part = self.unpriced_part(id, run, from);
+        Candidate {
+            recompute: self.prefill_blocks(part.depth_blocks + part.blocks, part.depth_blocks),
+            ..part
+        }
+    }
+
+    /// The same without what it costs.
+    fn unpriced_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
         let depth_blocks = run.depth_blocks + from;
         let blocks = run.blocks - from;
         Candidate {
@@ -250,7 +259,7 @@ impl<'t> Cache<'t> {
             last_session: run.touch.session,
             last_step: run.touch.step,
             last_kind: run.touch.kind,
-            recompute: self.prefill_blocks(depth_blocks + blocks, depth_blocks),
+            recompute: Work::default(),
             children_seen: run.children_seen,
         }
     }

@@ -93,7 +93,7 @@ impl<'a> StateOracle<'a> {
             best.hit_tokens as f64,
         );
         let seconds = self.dual(&self.seconds, capacity_bytes, options, best.seconds);
-        self.try_schedules(capacity_bytes, [&seconds.prices, &tokens.prices], &mut best);
+        self.try_schedules(capacity_bytes, [&seconds, &tokens], options, &mut best);
         self.report(capacity_bytes, &best, &tokens, &seconds, lru_recovered)
     }
 
@@ -147,19 +147,29 @@ impl<'a> StateOracle<'a> {
     }
 
     /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.
-    fn try_schedules(&self, capacity_bytes: u64, prices: [&Prices; 2], best: &mut Best) {
-        let rents = prices.map(|prices| DUAL_RENTS.map(|times| prices.times(times)));
+    fn try_schedules(
+        &self,
+        capacity_bytes: u64,
+        [of_seconds, of_tokens]: [&Dual; 2],
+        options: &Options,
+        best: &mut Best,
+    ) {
+        let is_close = |lower: f64, dual: &Dual| dual.upper - lower <= options.gap * dual.upper;
         let seconds =
             |time, from, end| self.oracle.saved(time, end) - self.oracle.saved(time, from);
         let block_tokens = f64::from(self.oracle.workload().block_tokens());
         let tokens = |_, from: u32, end: u32| f64::from(end - from) * block_tokens;
         let none = Prices::constant(self.oracle.requests(), 0.0);
         self.offer(capacity_bytes, &none, &|_, _, _| 0.0, best);
-        for rents in &rents[0] {
-            self.offer(capacity_bytes, rents, &seconds, best);
-        }
-        for rents in &rents[1] {
-            self.offer(capacity_bytes, rents, &tokens, best);
+        for times in DUAL_RENTS {
+            if !is_close(best.seconds, of_seconds) {
+                let rents = of_seconds.prices.times(times);
+                self.offer(capacity_bytes, &rents, &seconds, best);
+            }
+            if !is_close(best.hit_tokens as f64, of_tokens) {
+                let rents = of_tokens.prices.times(times);
+                self.offer(capacity_bytes, &rents, &tokens, best);
+            }
         }
     }
 

@@ -159,6 +159,10 @@ impl AdmissionPolicy for Adaptive {
         self.room.admit(request, blocks);
         blocks
     }
+
+    fn gone(&mut self, _: &Candidate) {
+        self.room.evicted();
+    }
 }
 
 /// How often blocks were asked for; halved now and then.

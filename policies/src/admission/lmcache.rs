@@ -147,7 +147,7 @@ impl AdmissionPolicy for LmCache {
     }
 
     fn gone(&mut self, gone: &Candidate) {
-        self.room.is_full();
+        self.room.evicted();
         let mut block = gone.last_block;
         for _ in 0..gone.blocks {
             self.set_resident(block, false);

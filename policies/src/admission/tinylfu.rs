@@ -59,6 +59,10 @@ impl AdmissionPolicy for TinyLfu {
         self.room.admit(request, blocks);
         blocks
     }
+
+    fn gone(&mut self, _: &Candidate) {
+        self.room.evicted();
+    }
 }
 
 #[cfg(test)]

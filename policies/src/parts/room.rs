@@ -15,8 +15,8 @@ impl Room {
         }
     }
 
-    /// Notes that something had to go: the cache is full, also where saved states fill it.
-    pub(crate) fn is_full(&mut self) {
+    /// Notes that something had to go: the cache is full, though it may be saved states that fill it.
+    pub(crate) fn evicted(&mut self) {
         self.free_blocks = 0;
     }
 
@@ -31,5 +31,26 @@ impl Room {
     pub(crate) fn admit(&mut self, request: &RequestView<'_>, blocks: u32) {
         let fresh = u64::from(blocks - request.held_blocks);
         self.free_blocks = self.free_blocks.saturating_sub(fresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::view;
+
+    #[test]
+    fn what_is_free_is_what_was_not_admitted_until_something_goes() {
+        let path: Vec<_> = (0..9).collect();
+        let request = RequestView {
+            held_blocks: 2,
+            ..view(&path)
+        };
+        let mut room = Room::new(6);
+        assert_eq!(room.fits(&request), 8);
+        room.admit(&request, 5);
+        assert_eq!(room.fits(&request), 5);
+        room.evicted();
+        assert_eq!(room.fits(&request), 2);
     }
 }
