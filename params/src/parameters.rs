@@ -1,8 +1,10 @@
-//! Parameters of a policy: `name(key=value,key=value)`.
+//! Parameters: declared once, given as `key=value,key=value`, read by name.
 
 use std::fmt;
 
-/// A parameter that a policy takes.
+use crate::units::duration_us;
+
+/// A parameter of a policy, a cost model, a generator or an importer.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// Its name on the command line.
@@ -63,12 +65,12 @@ pub enum ParamError {
     /// Given twice.
     #[error("parameter `{0}` is given twice")]
     Twice(String),
-    /// The policy takes no such parameter.
+    /// There is no such parameter.
     #[error("there is no parameter `{name}`; {}", valid_names(.valid))]
     Unknown {
         /// The name given.
         name: String,
-        /// The names that the policy takes.
+        /// The names that there are.
         valid: Vec<&'static str>,
     },
     /// The value is outside its domain.
@@ -91,7 +93,7 @@ fn valid_names(valid: &[&str]) -> String {
     }
 }
 
-/// The values of all parameters of one policy, checked against their domains.
+/// The values of all parameters of one entry, checked against their domains.
 #[derive(Clone, Debug)]
 pub struct Params {
     specs: &'static [Param],
@@ -137,10 +139,10 @@ impl Params {
     /// The value as written.
     ///
     /// # Panics
-    /// If the policy's `ENTRY` lists no such parameter: an error in the policy.
+    /// If no such parameter is declared: an error in the code that reads it.
     pub fn text(&self, name: &str) -> &str {
         let index = self.specs.iter().position(|spec| spec.name == name);
-        &self.values[index.expect("a policy reads only parameters that its ENTRY lists")]
+        &self.values[index.expect("only declared parameters are read")]
     }
 
     /// The value of a number.
@@ -192,22 +194,6 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
         value: value.to_owned(),
         expected: spec.domain.to_string(),
     })
-}
-
-fn duration_us(text: &str) -> Option<i64> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ms", 1e3),
-        ("us", 1.0),
-        ("s", 1e6),
-        ("m", 6e7),
-        ("h", 3.6e9),
-    ];
-    let (digits, unit_us) = UNITS
-        .iter()
-        .find_map(|(unit, us)| Some((text.strip_suffix(unit)?, *us)))
-        .unwrap_or((text, 1e6));
-    let us = digits.parse::<f64>().ok()? * unit_us;
-    (us.is_finite() && (0.0..9e15).contains(&us)).then_some(us as i64)
 }
 
 #[cfg(test)]
@@ -267,14 +253,5 @@ mod tests {
         assert_eq!(message("p"), "`p` is not of the form key=value");
         assert_eq!(message("p=hazard,p=hazard"), "parameter `p` is given twice");
         assert!(message("half-life=-1s").contains("a duration such as"));
-    }
-
-    #[test]
-    fn durations_have_units() {
-        let us = |text| duration_us(text);
-        assert_eq!(us("250ms"), Some(250_000));
-        assert_eq!(us("2h"), Some(7_200_000_000));
-        assert_eq!(us("1.5"), Some(1_500_000));
-        assert_eq!(us("fast"), None);
     }
 }
