@@ -31,7 +31,12 @@ pub(crate) fn replay_in(
     let mut hits = Vec::with_capacity(workload.requests().len());
     for (index, request) in (0..).zip(workload.requests()) {
         let hints = workload.hints(index as usize);
-        hits.push(cache.serve(index, request, hints, policy).hit_blocks);
+        hits.push(
+            cache
+                .serve(index, request, hints, policy)
+                .counters
+                .hit_blocks as u32,
+        );
     }
     hits
 }

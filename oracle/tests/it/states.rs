@@ -129,7 +129,7 @@ proptest! {
                     let mut cache = Cache::new(config, workload.arena(), workload.distinct_blocks(), cost.as_ref());
                     let hits: Vec<u32> = (0..)
                         .zip(workload.requests())
-                        .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)
+                        .map(|(index, request)| cache.serve(index, request, None, &mut policy).counters.hit_blocks as u32)
                         .collect();
                     let hit_tokens = hits.iter().map(|hit| u64::from(hit * workload.block_tokens())).sum::<u64>();
                     let recovered = total_saved(&workload, cost.as_ref(), &hits);

@@ -149,7 +149,12 @@ pub(crate) fn serve(
     let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &Tokens);
     let hit_blocks = (0..)
         .zip(workload.requests())
-        .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)
+        .map(|(index, request)| {
+            cache
+                .serve(index, request, None, &mut policy)
+                .counters
+                .hit_blocks as u32
+        })
         .collect();
     assert_eq!(cache.fault_count(), 0);
     Served {

@@ -61,7 +61,7 @@ fn serve(
     };
     for (index, request) in workload.requests().iter().enumerate() {
         let outcome = cache.serve(index as u32, request, None, &mut policy);
-        served.hit_blocks.push(outcome.hit_blocks);
+        served.hit_blocks.push(outcome.counters.hit_blocks as u32);
         served.recovered_seconds +=
             cost.prefill(u64::from(request.prompt_tokens), 0).seconds - outcome.prefill.seconds;
     }
