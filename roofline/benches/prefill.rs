@@ -15,7 +15,7 @@ fn prefill(criterion: &mut Criterion) {
         for (name, _) in COST_MODELS {
             let cost = cost_model(name, &model, &gpu).unwrap();
             criterion.bench_function(&format!("{name}/{}", model.name), |bench| {
-                bench.iter(|| cost.prefill(black_box(50_000), black_box(45_000)));
+                bench.iter(|| cost.cost.prefill(black_box(50_000), black_box(45_000)));
             });
         }
         criterion.bench_function(&format!("build/{}", model.name), |bench| {

@@ -1,3 +1,5 @@
+//! What can go wrong.
+
 use std::path::PathBuf;
 
 /// What went wrong while reading a model, a GPU or a measurement, or while choosing one by name.
@@ -5,16 +7,14 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum RooflineError {
     /// A preset was asked for by a name that does not exist.
-    #[error("no {what} named \"{name}\"; valid names: {valid}{hint}")]
+    #[error("no {what} named \"{name}\"; valid names: {valid}")]
     UnknownName {
-        /// What was looked for: "model", "GPU" or "cost model".
+        /// What was looked for: "model", "GPU" or "calibration".
         what: &'static str,
         /// The name given.
         name: String,
-        /// The valid names, comma separated.
+        /// What would have been accepted, comma separated.
         valid: String,
-        /// What else would have been accepted, or empty.
-        hint: &'static str,
     },
     /// A file could not be opened or read.
     #[error("cannot read {}", path.display())]
@@ -39,18 +39,25 @@ impl RooflineError {
         what: &'static str,
         name: &str,
         valid: impl Iterator<Item = &'a str>,
-        hint: &'static str,
     ) -> Self {
-        let valid = valid.collect::<Vec<_>>().join(", ");
         Self::UnknownName {
             what,
             name: name.to_owned(),
-            valid,
-            hint,
+            valid: valid.collect::<Vec<_>>().join(", "),
         }
     }
 
-    pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// Something else that would have been accepted.
+    pub(crate) fn or(mut self, alternative: &str) -> Self {
+        if let Self::UnknownName { valid, .. } = &mut self {
+            *valid += ", or ";
+            *valid += alternative;
+        }
+        self
+    }
+
+    /// Something at `place` is not what it should be.
+    pub fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid {
             place: place.into(),
             problem: problem.into(),

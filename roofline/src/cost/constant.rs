@@ -1,0 +1,63 @@
+//! Cost models of constant utilisation: FLOPs over a fixed rate.
+
+use policy_api::{PrefillCost, Work};
+
+use crate::gpu::Gpu;
+use crate::model::Model;
+
+/// What attention costs in a model of constant utilisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttentionRule {
+    /// Nothing.
+    Free,
+    /// Every new token against the whole prompt.
+    Full,
+    /// Every new token against its own past.
+    Causal,
+}
+
+/// FLOPs over a fixed rate: the course's cost models.
+#[derive(Debug, Clone, Copy)]
+pub struct ConstantUtilisation {
+    attention: AttentionRule,
+    /// 2N.
+    flops_per_token: f64,
+    /// 4*L*d, of the layers that attend.
+    flops_per_pair: f64,
+    flops_per_s: f64,
+}
+
+impl ConstantUtilisation {
+    /// Prices `model` on `gpu` at the GPU's constant utilisation.
+    pub fn new(attention: AttentionRule, model: &Model, gpu: &Gpu) -> Self {
+        Self {
+            attention,
+            flops_per_token: 2.0 * model.active_parameters,
+            flops_per_pair: 4.0 * f64::from(model.attention_layers()) * f64::from(model.hidden),
+            flops_per_s: gpu.course_flops(),
+        }
+    }
+
+    /// FLOPs of attention alone.
+    pub fn attention_flops(&self, total_tokens: u64, cached_tokens: u64) -> f64 {
+        let total = total_tokens as f64;
+        let cached = cached_tokens.min(total_tokens) as f64;
+        match self.attention {
+            AttentionRule::Free => 0.0,
+            AttentionRule::Full => self.flops_per_pair * (total - cached) * total,
+            AttentionRule::Causal => self.flops_per_pair * 0.5 * (total * total - cached * cached),
+        }
+    }
+}
+
+impl PrefillCost for ConstantUtilisation {
+    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
+        let new_tokens = total_tokens.saturating_sub(cached_tokens) as f64;
+        let flops =
+            self.flops_per_token * new_tokens + self.attention_flops(total_tokens, cached_tokens);
+        Work {
+            seconds: flops / self.flops_per_s,
+            flops,
+        }
+    }
+}
