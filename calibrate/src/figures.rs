@@ -62,7 +62,7 @@ pub fn figures() -> Result<Vec<Figure>, RooflineError> {
         .collect()
 }
 
-fn compare(fact: Printed, computed: &BTreeMap<&str, f64>) -> Result<Figure, RooflineError> {
+fn compare(fact: PrintedFigure, computed: &BTreeMap<&str, f64>) -> Result<Figure, RooflineError> {
     let PrintedFigure {
         id,
         printed,

@@ -9,11 +9,10 @@ use roofline::{
 
 use crate::measurement::{Measurement, Observed, WHOLE_PREFILL};
 
-/// Where a parameter may lie, and where its fit starts.
+/// Where a parameter may lie, both ends included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) low: f64,
-    pub(crate) start: f64,
     pub(crate) high: f64,
 }
 
@@ -48,7 +47,7 @@ pub(crate) trait Fitted: Clone {
 macro_rules! parameters {
     ($($field:ident: [$low:expr, $start:expr, $high:expr]),+ $(; $constant:ident: $value:expr)?) => {
         const BOUNDS: &'static [Bounds] =
-            &[$(Bounds { low: $low, start: $start, high: $high }),+];
+            &[$(Bounds { low: $low, high: $high }),+];
         fn start() -> Self {
             Self { $($field: $start,)+ $($constant: $value)? }
         }
@@ -201,7 +200,7 @@ impl Fitted for EngineRates {
             tokens: f64::from(batch) * f64::from(prompt_tokens),
             batched: batch > 1,
             gpus: f64::from(gpus),
-            kernel_seconds: pass.seconds,
+            kernel_seconds: pass.total.seconds,
         }))
     }
 

@@ -201,7 +201,7 @@ impl OperatorGroup {
                     timing,
                 };
                 let cost = deployment.prefill_time(u64::from(batch), 0, u64::from(prompt_tokens));
-                Ok(cost.seconds)
+                Ok(cost.total.seconds)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The oracle's answer at one capacity: what is certainly out of reach, and what a schedule reached.
 
-use roofline::CostModel;
+use policy_api::PrefillCost;
 use serde::Serialize;
 use trace::Workload;
 
@@ -85,7 +85,7 @@ pub struct Recovered {
 /// The bracket at one capacity. For several capacities, [`Oracle::new`] does the common work once.
 pub fn bracket(
     workload: &Workload,
-    cost: &dyn CostModel,
+    cost: &(dyn PrefillCost + Sync),
     capacity_blocks: u64,
     options: &Options,
 ) -> Bracket {
@@ -105,7 +105,11 @@ pub struct Oracle<'a> {
 impl<'a> Oracle<'a> {
     /// Prepares a trace whose first `warmup_requests` make state but no figures. Takes the time of one cost evaluation a
     /// touch; holds a few dozen bytes an interval.
-    pub fn new(workload: &'a Workload, cost: &'a dyn CostModel, warmup_requests: Time) -> Self {
+    pub fn new(
+        workload: &'a Workload,
+        cost: &'a (dyn PrefillCost + Sync),
+        warmup_requests: Time,
+    ) -> Self {
         let savings = Savings::new(workload, cost);
         let intervals = Intervals::new(workload, warmup_requests);
         Self {
@@ -122,7 +126,7 @@ impl<'a> Oracle<'a> {
         self.workload
     }
 
-    pub(crate) fn cost(&self) -> &dyn CostModel {
+    pub(crate) fn cost(&self) -> &dyn PrefillCost {
         self.savings.cost
     }
 
@@ -326,13 +330,13 @@ pub(crate) fn relative_gap(lower: f64, upper: f64) -> f64 {
 /// Seconds of prefill that hits save.
 struct Savings<'a> {
     workload: &'a Workload,
-    cost: &'a dyn CostModel,
+    cost: &'a (dyn PrefillCost + Sync),
     /// Per request, what its prompt costs without any hit.
     cold_seconds: Vec<f64>,
 }
 
 impl<'a> Savings<'a> {
-    fn new(workload: &'a Workload, cost: &'a dyn CostModel) -> Self {
+    fn new(workload: &'a Workload, cost: &'a (dyn PrefillCost + Sync)) -> Self {
         let cold = |request: &trace::Request| {
             let prompt_tokens = u64::from(request.prompt_tokens);
             cost.prefill(prompt_tokens, 0).seconds

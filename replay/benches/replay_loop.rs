@@ -1,7 +1,6 @@
 //! Block touches per second of the whole replay loop, metrics included, on an agent-shaped stream.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Baseline, Plan, Scenario, Warmup, sweep};
@@ -45,15 +44,9 @@ fn agents() -> Workload {
 fn replay_loop(criterion: &mut Criterion) {
     let workload = agents();
     let model = Model::named("course-7b").expect("preset");
-    let cost = Arc::from(
-        cost_model(
-            "course",
-            &model,
-            &Gpu::named("course-h100").expect("preset"),
-        )
-        .expect("preset"),
-    );
-    let baseline = Baseline::new(&workload, Arc::as_ref(&cost), Warmup::Requests(0));
+    let gpu = Gpu::named("course-h100").expect("preset");
+    let cost = cost_model("course", &model, &gpu).expect("preset");
+    let baseline = Baseline::new(&workload, cost.as_ref(), Warmup::Requests(0));
     let mut group = criterion.benchmark_group("agent stream");
     group.throughput(Throughput::Elements(workload.arena().len() as u64));
     group.sample_size(10);

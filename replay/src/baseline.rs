@@ -1,7 +1,6 @@
 //! What does not depend on the policy: the cold cost of every request, and the ceiling.
 
-use policy_api::Work;
-use roofline::CostModel;
+use policy_api::{PrefillCost, Work};
 use trace::{Request, Workload};
 
 /// Leading requests that make state but no figures.
@@ -46,7 +45,7 @@ pub struct Baseline {
 
 impl Baseline {
     /// Prices every request of the trace.
-    pub fn new(workload: &Workload, cost: &dyn CostModel, warmup: Warmup) -> Self {
+    pub fn new(workload: &Workload, cost: &dyn PrefillCost, warmup: Warmup) -> Self {
         let cold_of = |request: &Request| cost.prefill(u64::from(request.prompt_tokens), 0);
         let requests = workload.requests();
         let warmup_requests = warmup.requests(requests.len());

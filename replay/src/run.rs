@@ -1,10 +1,9 @@
 //! One run: a trace through one cache under one policy pair.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use cache::{Cache, CacheConfig, EvictUnit, PolicyContext, PolicyFactory, Track};
-use roofline::{CostModel, StateBytes};
+use roofline::{PricedCost, StateBytes};
 use trace::{RequestResult, Workload};
 
 use crate::baseline::{Baseline, recovered};
@@ -18,7 +17,7 @@ pub struct Scenario<'a> {
     /// The loaded trace.
     pub workload: &'a Workload,
     /// The cost model in force.
-    pub cost: &'a Arc<dyn CostModel>,
+    pub cost: &'a PricedCost,
     /// Costs and ceilings that do not depend on the policy.
     pub baseline: &'a Baseline,
     /// Name of the model.
@@ -77,7 +76,7 @@ pub(crate) fn run(
         scenario.cost.as_ref(),
     );
     let context = PolicyContext {
-        cost: Some(scenario.cost.clone()),
+        cost: Some(scenario.cost.cost.clone()),
         ..PolicyContext::new(config, plan.seed)
     };
     let mut policy = plan.policy.build(&context);
@@ -122,7 +121,7 @@ fn record(scenario: &Scenario<'_>, plan: &Plan, config: CacheConfig, sums: &mut 
         trace: scenario.trace.to_owned(),
         policy: plan.policy.eviction().to_owned(),
         admission: plan.policy.admission().to_owned(),
-        cost: scenario.cost.name().to_owned(),
+        cost: scenario.cost.name.clone(),
         model: scenario.model.to_owned(),
         gpu: scenario.gpu.to_owned(),
         track: plan.policy.track().name(),

@@ -67,9 +67,8 @@ impl Calibration {
     pub fn named(name: &str) -> Result<Self, RooflineError> {
         let parse = |text: &&str| Self::from_toml("calibration data file", text);
         let presets: Vec<Self> = PRESETS.iter().map(parse).collect::<Result<_, _>>()?;
-        let found = presets.iter().find(|c| c.gpu == name).cloned();
-        let names = presets.iter().map(|c| c.gpu.as_str());
-        found.ok_or_else(|| RooflineError::unknown("calibration", name, names))
+        let found = params::find("calibration", &presets, |c| &c.gpu, name)?;
+        Ok(found.clone())
     }
 
     /// The calibration that a file's text holds; errors call the file `place`.

@@ -2,19 +2,25 @@
 
 use std::path::PathBuf;
 
+use params::{Malformed, ParamError, UnknownName};
+
 /// What went wrong while reading a model, a GPU or a measurement, or while choosing one by name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RooflineError {
-    /// A preset was asked for by a name that does not exist.
-    #[error("no {what} named \"{name}\"; valid names: {valid}")]
-    UnknownName {
-        /// What was looked for: "model", "GPU" or "calibration".
-        what: &'static str,
-        /// The name given.
-        name: String,
-        /// What would have been accepted, comma separated.
-        valid: String,
+    /// There is no model, GPU, calibration or cost model of a name.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// The parentheses after a cost model's name do not close.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// A parameter of a cost model is wrong.
+    #[error("cost model `{cost_model}`: {problem}")]
+    Param {
+        /// The cost model.
+        cost_model: &'static str,
+        /// What is wrong.
+        problem: ParamError,
     },
     /// A file could not be opened or read.
     #[error("cannot read {}", path.display())]
@@ -35,27 +41,6 @@ pub enum RooflineError {
 }
 
 impl RooflineError {
-    pub(crate) fn unknown<'a>(
-        what: &'static str,
-        name: &str,
-        valid: impl Iterator<Item = &'a str>,
-    ) -> Self {
-        Self::UnknownName {
-            what,
-            name: name.to_owned(),
-            valid: valid.collect::<Vec<_>>().join(", "),
-        }
-    }
-
-    /// Something else that would have been accepted.
-    pub(crate) fn or(mut self, alternative: &str) -> Self {
-        if let Self::UnknownName { valid, .. } = &mut self {
-            *valid += ", or ";
-            *valid += alternative;
-        }
-        self
-    }
-
     /// Something at `place` is not what it should be.
     pub fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid {

@@ -17,7 +17,13 @@ pub fn read_model(name: &str) -> Result<Model, RooflineError> {
     if extension.is_some_and(|e| e.eq_ignore_ascii_case("json")) {
         return model_of_config(name, &read(path)?);
     }
-    Model::named(name).map_err(|e| e.or("the path of a Hugging Face config.json"))
+    Model::named(name).map_err(|mut error| {
+        if let RooflineError::UnknownName(unknown) = &mut error {
+            let file = "or the path of a Hugging Face config.json";
+            unknown.valid.push(file.to_owned());
+        }
+        error
+    })
 }
 
 /// The calibration that a TOML file holds.

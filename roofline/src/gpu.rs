@@ -61,12 +61,11 @@ impl Gpu {
     /// The preset of that name.
     ///
     /// # Errors
-    /// [`RooflineError::UnknownName`] lists the presets.
+    /// [`RooflineError::UnknownName`] suggests the nearest preset and lists all.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
         let presets = Self::presets()?;
-        let found = presets.iter().find(|g| g.name == name).cloned();
-        let names = presets.iter().map(|g| g.name.as_str());
-        found.ok_or_else(|| RooflineError::unknown("GPU", name, names))
+        let found = params::find("GPU", &presets, |g| &g.name, name)?;
+        Ok(found.clone())
     }
 
     /// All presets.

@@ -3,6 +3,25 @@
 //! A [`Model`] and a [`Gpu`] are plain descriptions, chosen by name. A cost model turns them into the time that
 //! prefilling a prompt takes when a prefix of it is cached. Lengths are tokens, times seconds, sizes bytes, GB = 1e9 bytes.
 //!
+//! ```
+//! use roofline::{Gpu, Model, cost_model};
+//!
+//! let model = Model::named("course-7b")?;
+//! let gpu = Gpu::named("course-h100")?;
+//! let priced = cost_model("course", &model, &gpu)?;
+//!
+//! // A prompt of 8,192 tokens, and the same prompt with 4,096 of them cached.
+//! let cold = priced.cost.prefill(8192, 0);
+//! let warm = priced.cost.prefill(8192, 4096);
+//! assert!((cold.seconds - 0.294).abs() < 0.001);
+//! assert!(warm.seconds < cold.seconds);
+//!
+//! // Parameters belong to the name.
+//! let eight = cost_model("roofline(gpus=8)", &model, &gpu)?;
+//! assert_eq!(eight.name, "roofline(gpus=8)");
+//! # Ok::<(), roofline::RooflineError>(())
+//! ```
+//!
 //! Everything is a pure function, but for [`read_model`] and [`read_calibration`], which read files.
 
 mod calibration;
@@ -22,7 +41,7 @@ mod units;
 
 pub use calibration::{Calibration, FitSource};
 pub use cost::constant::{AttentionRule, ConstantUtilisation};
-pub use cost::entry::PricedCost;
+pub use cost::entry::{BuildCost, CostEntry, PricedCost};
 pub use cost::registry::{COST_MODELS, cost_model};
 pub use cost::roofline::{EngineOptions, RooflineCost};
 pub use error::RooflineError;
@@ -37,7 +56,7 @@ pub use kernel::{
 };
 pub use launches::ModelPart;
 pub use model::{LatentAttention, LayerGroup, Mixer, Mlp, Model, Precision, PrefixMemory};
-pub use pass::{Deployment, PartCost, PassCost, PrefillChunk};
+pub use pass::{Deployment, LaunchCosts, PartCost, PassCost, PrefillChunk};
 pub use policy_api::{PrefillCost, StateBytes, Work};
 pub use rates::decode::DecodeRates;
 pub use rates::engine::{EngineRates, WholePrefill};

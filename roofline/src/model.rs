@@ -168,12 +168,11 @@ impl Model {
     /// The preset of that name.
     ///
     /// # Errors
-    /// [`RooflineError::UnknownName`] lists the presets.
+    /// [`RooflineError::UnknownName`] suggests the nearest preset and lists all.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
         let presets = Self::presets()?;
-        let found = presets.iter().find(|m| m.name == name).cloned();
-        let names = presets.iter().map(|m| m.name.as_str());
-        found.ok_or_else(|| RooflineError::unknown("model", name, names))
+        let found = params::find("model", &presets, |m| &m.name, name)?;
+        Ok(found.clone())
     }
 
     /// All presets, in the order of their file.

@@ -1,5 +1,8 @@
 //! Time, FLOPs and bytes of whole passes, by part.
 
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
 use serde::Serialize;
 
 use crate::gpu::Gpu;
@@ -10,16 +13,14 @@ use crate::launches::{
 use crate::model::Model;
 use crate::timing::KernelTiming;
 
-/// What a part of a pass costs one GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PartCost {
-    /// The part.
-    pub part: ModelPart,
+/// What kernels cost one GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LaunchCosts {
     /// Kernel launches.
     pub launches: f64,
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes over the memory or the link that the part is limited by.
+    /// Bytes over the memory or the link that the kernels are limited by.
     pub bytes: f64,
     /// Seconds.
     pub seconds: f64,
@@ -27,19 +28,34 @@ pub struct PartCost {
     pub datasheet_seconds: f64,
 }
 
+impl AddAssign for LaunchCosts {
+    fn add_assign(&mut self, more: Self) {
+        self.launches += more.launches;
+        self.flops += more.flops;
+        self.bytes += more.bytes;
+        self.seconds += more.seconds;
+        self.datasheet_seconds += more.datasheet_seconds;
+    }
+}
+
+/// What a part of a pass costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PartCost {
+    /// The part.
+    pub part: ModelPart,
+    /// Its kernels.
+    #[serde(flatten)]
+    pub costs: LaunchCosts,
+}
+
 /// What a pass costs, by part and in all.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PassCost {
     /// The parts that occur, in a fixed order.
     pub parts: Vec<PartCost>,
-    /// Seconds.
-    pub seconds: f64,
-    /// Floating-point operations of one GPU.
-    pub flops: f64,
-    /// Bytes of one GPU.
-    pub bytes: f64,
-    /// What the datasheet's peaks alone would allow, seconds.
-    pub datasheet_seconds: f64,
+    /// All of them.
+    #[serde(flatten)]
+    pub total: LaunchCosts,
 }
 
 /// Prompt tokens that a step of an engine computes.
@@ -125,33 +141,26 @@ impl Deployment<'_> {
     }
 
     fn cost(&self, launches: &[Launch]) -> PassCost {
-        let mut parts: Vec<PartCost> = Vec::new();
+        let mut parts: BTreeMap<ModelPart, LaunchCosts> = BTreeMap::new();
         for launch in launches {
-            let cost = self.launch_cost(launch);
-            match parts.iter_mut().find(|p| p.part == cost.part) {
-                Some(part) => add(part, &cost),
-                None => parts.push(cost),
-            }
+            *parts.entry(launch.part).or_default() += self.launch_costs(launch);
         }
-        parts.sort_by_key(|p| p.part);
-        let sum = |of: fn(&PartCost) -> f64| parts.iter().map(of).sum();
+        let mut total = LaunchCosts::default();
+        for costs in parts.values() {
+            total += *costs;
+        }
+        let parts = parts.into_iter();
         PassCost {
-            seconds: sum(|p| p.seconds),
-            flops: sum(|p| p.flops),
-            bytes: sum(|p| p.bytes),
-            datasheet_seconds: sum(|p| p.datasheet_seconds),
-            parts,
+            parts: parts
+                .map(|(part, costs)| PartCost { part, costs })
+                .collect(),
+            total,
         }
     }
 
-    fn launch_cost(&self, launch: &Launch) -> PartCost {
-        let Launch {
-            part,
-            count,
-            kernel,
-        } = launch;
-        PartCost {
-            part: *part,
+    fn launch_costs(&self, launch: &Launch) -> LaunchCosts {
+        let Launch { count, kernel, .. } = launch;
+        LaunchCosts {
             launches: *count,
             flops: count * kernel.flops(),
             bytes: count * kernel.bytes(),
@@ -159,12 +168,4 @@ impl Deployment<'_> {
             datasheet_seconds: count * KernelTiming::Datasheet.seconds(self.gpu, kernel),
         }
     }
-}
-
-fn add(part: &mut PartCost, more: &PartCost) {
-    part.launches += more.launches;
-    part.flops += more.flops;
-    part.bytes += more.bytes;
-    part.seconds += more.seconds;
-    part.datasheet_seconds += more.datasheet_seconds;
 }

@@ -102,7 +102,10 @@ fn step(requests: &[Recorded], running: &mut [Running], deployment: &Deployment)
         // The last chunk of a prompt yields the first token.
         r.decoded += u64::from(chunk > 0 && chunk == left);
     }
-    deployment.step_time(&chunks, sequences, context).seconds
+    deployment
+        .step_time(&chunks, sequences, context)
+        .total
+        .seconds
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

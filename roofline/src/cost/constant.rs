@@ -1,9 +1,48 @@
 //! Cost models of constant utilisation: FLOPs over a fixed rate.
 
+use std::sync::Arc;
+
 use policy_api::{PrefillCost, Work};
 
+use crate::cost::entry::CostEntry;
 use crate::gpu::Gpu;
 use crate::model::Model;
+
+pub(crate) const COURSE: CostEntry = CostEntry {
+    name: "course",
+    summary: "2N per token plus attention over the whole prompt, not halved for causality; constant utilisation",
+    source: "the course whose reference model and GPU are the defaults (`roofline figures`)",
+    idea: "(2N s + 4 L d s S) / F with s = S - P new tokens of S, and F a constant fraction of the GPU's peak",
+    params: &[],
+    build: |model, gpu, _| {
+        let cost = ConstantUtilisation::new(AttentionRule::Full, model, gpu);
+        Ok(Arc::new(cost))
+    },
+};
+
+pub(crate) const COURSE_LINEAR: CostEntry = CostEntry {
+    name: "course-linear",
+    summary: "2N per token, no attention; constant utilisation",
+    source: "the same course, where it rounds",
+    idea: "2N s / F: a token costs the same wherever it is in the prompt",
+    params: &[],
+    build: |model, gpu, _| {
+        let cost = ConstantUtilisation::new(AttentionRule::Free, model, gpu);
+        Ok(Arc::new(cost))
+    },
+};
+
+pub(crate) const CAUSAL: CostEntry = CostEntry {
+    name: "causal",
+    summary: "2N per token plus attention over each token's own past; constant utilisation",
+    source: "the arithmetic of causal attention",
+    idea: "(2N s + 2 L d (S^2 - P^2)) / F: `course` with the attention that a causal mask leaves",
+    params: &[],
+    build: |model, gpu, _| {
+        let cost = ConstantUtilisation::new(AttentionRule::Causal, model, gpu);
+        Ok(Arc::new(cost))
+    },
+};
 
 /// What attention costs in a model of constant utilisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

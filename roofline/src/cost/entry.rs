@@ -1,9 +1,35 @@
-//! A cost model that was chosen and built.
+//! What the registry knows of a cost model, and what it makes of one.
 
 use std::fmt;
 use std::sync::Arc;
 
+use params::{Param, Params};
 use policy_api::PrefillCost;
+
+use crate::error::RooflineError;
+use crate::gpu::Gpu;
+use crate::model::Model;
+
+/// One cost model of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct CostEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    /// The rule.
+    pub idea: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Builds it for a model on a GPU.
+    pub build: BuildCost,
+}
+
+/// Builds a cost model.
+pub type BuildCost =
+    fn(&Model, &Gpu, &Params) -> Result<Arc<dyn PrefillCost + Send + Sync>, RooflineError>;
 
 /// What it costs to prefill a prompt of which a prefix is cached, and what that rule is called.
 ///
@@ -12,10 +38,17 @@ use policy_api::PrefillCost;
 /// the prompt counts as the prompt. Nothing to compute costs nothing.
 #[derive(Clone)]
 pub struct PricedCost {
-    /// Name and options of the cost model. Two that price differently have different names.
+    /// The cost model with its parameters, but for those at their defaults. Two that are configured differently have
+    /// different names.
     pub name: String,
     /// The cost for a model on a GPU.
     pub cost: Arc<dyn PrefillCost + Send + Sync>,
+}
+
+impl AsRef<dyn PrefillCost + Send + Sync> for PricedCost {
+    fn as_ref(&self) -> &(dyn PrefillCost + Send + Sync + 'static) {
+        self.cost.as_ref()
+    }
 }
 
 impl fmt::Debug for PricedCost {

@@ -1,111 +1,56 @@
-//! The cost models by name.
+//! The registry: every cost model that the commands know.
 
-use std::sync::Arc;
+use params::{Call, Param, Params};
 
-use policy_api::PrefillCost;
-
-use crate::calibration::Calibration;
-use crate::cost::constant::{AttentionRule, ConstantUtilisation};
-use crate::cost::entry::PricedCost;
-use crate::cost::roofline::{EngineOptions, RooflineCost};
+use crate::cost::constant::{CAUSAL, COURSE, COURSE_LINEAR};
+use crate::cost::entry::{CostEntry, PricedCost};
+use crate::cost::roofline::ROOFLINE;
 use crate::error::RooflineError;
 use crate::gpu::Gpu;
 use crate::model::Model;
 
-/// The cost models by name, each with what it says in one line. The first is the default.
-pub const COST_MODELS: &[(&str, &str)] = &[
-    (
-        "course",
-        "2N per token plus attention over the whole prompt, not halved for causality; constant utilisation",
-    ),
-    (
-        "course-linear",
-        "2N per token, no attention; constant utilisation",
-    ),
-    (
-        "causal",
-        "2N per token plus attention over each token's own past; constant utilisation",
-    ),
-    (
-        "roofline",
-        "kernels with measured efficiencies; roofline(gpus=8,chunk=2048) for tensor parallelism and chunk size",
-    ),
-];
+/// All cost models, the default first.
+pub const COST_MODELS: &[CostEntry] = &[COURSE, COURSE_LINEAR, CAUSAL, ROOFLINE];
 
-/// The cost model of that name for a model on a GPU.
+/// The cost model of that name, `name` or `name(key=value,key=value)`, for a model on a GPU.
 ///
 /// # Errors
-/// [`RooflineError::UnknownName`] lists the cost models.
-pub fn cost_model(name: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, RooflineError> {
-    let attention = match name {
-        "course" => AttentionRule::Full,
-        "course-linear" => AttentionRule::Free,
-        "causal" => AttentionRule::Causal,
-        _ if name.split('(').next() == Some("roofline") => {
-            let options = Options::parse(name)?;
-            let calibration = Calibration::named(&gpu.calibration)?;
-            let options = EngineOptions {
-                gpus: options.gpus,
-                chunk_tokens: options.chunk_tokens,
-            };
-            let cost = RooflineCost::new(model, gpu, calibration, options);
-            return Ok(priced(name, cost));
-        }
-        _ => {
-            let valid = COST_MODELS.iter().map(|(name, _)| *name);
-            return Err(RooflineError::unknown("cost model", name, valid));
-        }
-    };
-    Ok(priced(
-        name,
-        ConstantUtilisation::new(attention, model, gpu),
-    ))
+/// [`RooflineError::UnknownName`] suggests the nearest name and lists all; [`RooflineError::Malformed`] and
+/// [`RooflineError::Param`] for parameters that it does not take.
+pub fn cost_model(text: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, RooflineError> {
+    let call = Call::parse(text)?;
+    let entry = params::find("cost model", COST_MODELS, |entry| entry.name, call.name)?;
+    let params = Params::parse(entry.params, call.arguments);
+    let params = params.map_err(|problem| RooflineError::Param {
+        cost_model: entry.name,
+        problem,
+    })?;
+    Ok(PricedCost {
+        name: canonical(entry, &params),
+        cost: (entry.build)(model, gpu, &params)?,
+    })
 }
 
-fn priced(name: &str, cost: impl PrefillCost + Send + Sync + 'static) -> PricedCost {
-    PricedCost {
-        name: name.to_owned(),
-        cost: Arc::new(cost),
+/// The name, and the parameters that are not at their defaults in the order of their declaration.
+fn canonical(entry: &CostEntry, params: &Params) -> String {
+    let given: Vec<_> = entry
+        .params
+        .iter()
+        .filter_map(|param| given(param, params))
+        .collect();
+    if given.is_empty() {
+        entry.name.to_owned()
+    } else {
+        format!("{}({})", entry.name, given.join(","))
     }
 }
 
-struct Options {
-    gpus: u32,
-    chunk_tokens: u64,
-}
-
-impl Options {
-    fn parse(name: &str) -> Result<Self, RooflineError> {
-        let mut options = Self {
-            gpus: 1,
-            chunk_tokens: 8192,
-        };
-        let inside = name.strip_prefix("roofline").map(|rest| {
-            rest.strip_prefix('(')
-                .and_then(|r| r.strip_suffix(')'))
-                .unwrap_or(rest)
-        });
-        let list = inside.unwrap_or(name);
-        for option in list.split(',').map(str::trim).filter(|o| !o.is_empty()) {
-            let wrong = || {
-                let expected = "expected roofline(gpus=COUNT,chunk=TOKENS) with counts from 1 up";
-                RooflineError::invalid(format!("cost model \"{name}\""), expected)
-            };
-            let (key, value) = option.split_once('=').ok_or_else(wrong)?;
-            let value: u32 = value
-                .trim()
-                .parse()
-                .ok()
-                .filter(|v| *v > 0)
-                .ok_or_else(wrong)?;
-            match key.trim() {
-                "gpus" => options.gpus = value,
-                "chunk" => options.chunk_tokens = u64::from(value),
-                _ => return Err(wrong()),
-            }
-        }
-        Ok(options)
-    }
+fn given(param: &Param, params: &Params) -> Option<String> {
+    let text = params.text(param.name);
+    // 08 is 8.
+    let value = text.parse::<u64>();
+    let value = value.map_or_else(|_| text.to_owned(), |count| count.to_string());
+    (value != param.default).then(|| format!("{}={value}", param.name))
 }
 
 #[cfg(test)]
@@ -126,29 +71,58 @@ mod tests {
         ALL.get_or_init(|| {
             COST_MODELS
                 .iter()
-                .map(|(name, _)| reference(name))
+                .map(|entry| reference(entry.name))
                 .collect()
         })
     }
 
     #[test]
-    fn every_listed_cost_model_exists_under_its_name() {
-        for (name, _) in COST_MODELS {
-            assert_eq!(reference(name).name, *name);
+    fn every_entry_is_described_and_known_by_its_name() {
+        for entry in COST_MODELS {
+            assert_eq!(reference(entry.name).name, entry.name);
+            assert!(![entry.summary, entry.source, entry.idea].contains(&""));
         }
     }
 
     #[test]
-    fn an_unknown_name_lists_the_valid_ones() {
+    fn names_tell_configurations_apart() {
+        let name = |text| reference(text).name;
+        assert_eq!(name("roofline"), "roofline");
+        assert_eq!(name("roofline()"), "roofline");
+        assert_eq!(name("roofline(chunk=8192,gpus=1)"), "roofline");
+        assert_eq!(
+            name("roofline( chunk=512 , gpus=08 )"),
+            "roofline(gpus=8,chunk=512)"
+        );
+        assert_eq!(name("Roofline(chunk=512)"), "roofline(chunk=512)");
+    }
+
+    #[test]
+    fn parameters_price_as_they_say() {
+        let work = |text| reference(text).cost.prefill(50_000, 45_000);
+        assert_eq!(work("roofline(chunk=8192)"), work("roofline"));
+        assert!(work("roofline(chunk=512)").seconds > work("roofline").seconds);
+        assert!(work("roofline(gpus=8)").seconds < work("roofline").seconds);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
         let model = Model::named("course-7b").unwrap();
         let gpu = Gpu::named("course-h100").unwrap();
-        let Err(error) = cost_model("corse", &model, &gpu) else {
-            panic!("accepted")
-        };
+        let message = |text| cost_model(text, &model, &gpu).unwrap_err().to_string();
+        let unknown = message("corse");
         assert_eq!(
-            error.to_string(),
-            "no cost model named \"corse\"; valid names: course, course-linear, causal, roofline"
+            unknown,
+            "there is no cost model `corse`; did you mean `course`? Valid ones: course, course-linear, causal, roofline"
         );
+        assert!(
+            message("course(gpus=2)")
+                .contains("cost model `course`: there is no parameter `gpus`; it takes none")
+        );
+        assert!(message("roofline(gpus=0)").contains("`gpus` is a whole number from 1"));
+        assert!(message("roofline(x=1)").contains("valid ones: gpus, chunk"));
+        assert!(message("roofline(8)").contains("key=value"));
+        assert!(message("roofline(gpus=8").contains("should look like"));
         assert!(
             Model::named("x")
                 .unwrap_err()
@@ -182,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_to_compute_costs_nothing() {
-        for (name, _) in COST_MODELS {
+        for CostEntry { name, .. } in COST_MODELS {
             let cost = reference(name);
             for (total, cached) in [(0, 0), (7, 7), (7, 9), (0, 3)] {
                 assert_eq!(

@@ -1,8 +1,12 @@
 //! The `roofline` cost model: kernels of a model on a calibrated GPU, fast enough to be asked twice per request.
 
+use std::sync::Arc;
+
+use params::{Domain, Param};
 use policy_api::{PrefillCost, Work};
 
 use crate::calibration::Calibration;
+use crate::cost::entry::CostEntry;
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::launches::{
@@ -10,8 +14,44 @@ use crate::launches::{
 };
 use crate::model::Model;
 
-/// Tokens an engine feeds through the model at once (vLLM's default `max_num_batched_tokens` for large GPUs).
-const DEFAULT_CHUNK_TOKENS: u64 = 8192;
+pub(crate) const ROOFLINE: CostEntry = CostEntry {
+    name: "roofline",
+    summary: "the sum of a pass's kernels, each with measured efficiencies",
+    source: "rooflines per kernel (Williams et al., CACM 2009), fitted to published measurements (`roofline gpus`)",
+    idea: "prompts are computed in chunks; each kernel of a chunk takes the time that its fitted form gives for its \
+           shape on the GPU, and reads its weights again in every chunk",
+    params: &[
+        Param {
+            name: "gpus",
+            default: "1",
+            domain: Domain::Count(1, 1024),
+            help: "tensor-parallel GPUs",
+        },
+        Param {
+            name: "chunk",
+            default: DEFAULT_CHUNK_TOKENS,
+            domain: Domain::Count(1, 1 << 20),
+            help: "tokens that go through the model at once",
+        },
+    ],
+    build: |model, gpu, params| {
+        // Both lie within the bounds above.
+        let options = EngineOptions {
+            gpus: params.count("gpus").unwrap_or(1) as u32,
+            chunk_tokens: params.count("chunk").unwrap_or(1),
+        };
+        let calibration = Calibration::named(&gpu.calibration)?;
+        Ok(Arc::new(RooflineCost::new(
+            model,
+            gpu,
+            calibration,
+            options,
+        )))
+    },
+};
+
+/// vLLM's default `max_num_batched_tokens` for large GPUs.
+const DEFAULT_CHUNK_TOKENS: &str = "8192";
 
 /// How an engine runs a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,15 +60,6 @@ pub struct EngineOptions {
     pub gpus: u32,
     /// Prompt tokens that go through the model at once, 1 or more.
     pub chunk_tokens: u64,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self {
-            gpus: 1,
-            chunk_tokens: DEFAULT_CHUNK_TOKENS,
-        }
-    }
 }
 
 /// Times are rounded to this fraction of a second (about a picosecond), so that sums of them below two hours are
@@ -220,16 +251,24 @@ mod tests {
             gpus: 1,
             timing,
         };
-        let cost = RooflineCost::new(&model, &gpu, calibration.clone(), EngineOptions::default());
+        let cost = RooflineCost::new(
+            &model,
+            &gpu,
+            calibration.clone(),
+            EngineOptions {
+                gpus: 1,
+                chunk_tokens: 8192,
+            },
+        );
         for (cached, new) in [(0, 1), (0, 700), (3000, 385), (100_000, 8192)] {
             let pass = deployment.prefill_time(1, cached, new);
             let work = cost.prefill(cached + new, cached);
             assert!(
-                (work.seconds / pass.seconds - 1.0).abs() < 1e-6,
+                (work.seconds / pass.total.seconds - 1.0).abs() < 1e-6,
                 "{new} on {cached}"
             );
             assert!(
-                (work.flops / pass.flops - 1.0).abs() < 1e-9,
+                (work.flops / pass.total.flops - 1.0).abs() < 1e-9,
                 "{new} on {cached}"
             );
         }

@@ -59,6 +59,8 @@ enum Command {
     },
     /// The GPUs known by name.
     Gpus,
+    /// The cost models, what they do, and their parameters.
+    Costs,
 }
 
 #[derive(Args)]
@@ -138,8 +140,8 @@ struct Fetch {
     /// Tokens of the cached prefix.
     #[arg(long, default_value_t = 4096)]
     tokens: u64,
-    /// The cost model that recomputing is priced by.
-    #[arg(long, default_value = COST_MODELS[0].0)]
+    /// The cost model that recomputing is priced by (`roofline costs`).
+    #[arg(long, default_value = COST_MODELS[0].name)]
     cost: String,
     /// Another tier, in GB/s; may be given several times.
     #[arg(long, value_name = "GB/S")]
@@ -215,6 +217,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Models {
             catalogue: Some(path),
         } => catalogue(&path, &print),
+        Command::Costs => {
+            print.records(&tables::cost_rows(COST_MODELS), |rows| tables::costs(rows))
+        }
         Command::Gpus => print.records(&Gpu::presets()?, |gpus| tables::gpus(gpus)),
     }
 }
@@ -282,7 +287,7 @@ fn fetch(args: &Fetch, print: &Print) -> Result<()> {
             bandwidth: gb_per_s * 1e9,
         });
     }
-    let fetch = roofline::fetch_or_recompute(&model, cost.cost.as_ref(), tiers, args.tokens);
+    let fetch = roofline::fetch_or_recompute(&model, cost.as_ref(), tiers, args.tokens);
     print.records(&fetch, tables::fetch)
 }
 

@@ -2,7 +2,9 @@
 
 use calibrate::{ErrorRow, Errors, Figure, Geometry};
 use comfy_table::{CellAlignment, Table, presets};
-use roofline::{Deployment, FetchCost, Gpu, Model, ModelPart, PartCost, PassCost, Precision};
+use roofline::{
+    CostEntry, Deployment, FetchCost, Gpu, LaunchCosts, Model, ModelPart, PassCost, Precision,
+};
 use serde::Serialize;
 
 /// A table whose first `left` columns are text and the rest numbers.
@@ -75,7 +77,7 @@ fn part_name(part: ModelPart) -> &'static str {
 }
 
 pub(crate) fn explain(cost: &PassCost, deployment: &Deployment) -> String {
-    let row = |name: &str, of: &PartCost| {
+    let row = |name: &str, of: &LaunchCosts| {
         vec![
             name.to_owned(),
             number(of.launches),
@@ -84,13 +86,13 @@ pub(crate) fn explain(cost: &PassCost, deployment: &Deployment) -> String {
             number(of.seconds * 1e3),
             format!(
                 "{:.1}%",
-                100.0 * of.seconds / cost.seconds.max(f64::MIN_POSITIVE)
+                100.0 * of.seconds / cost.total.seconds.max(f64::MIN_POSITIVE)
             ),
             number(of.datasheet_seconds * 1e3),
         ]
     };
-    let parts = cost.parts.iter().map(|p| row(part_name(p.part), p));
-    let total = row("all", &cost.total());
+    let parts = cost.parts.iter().map(|p| row(part_name(p.part), &p.costs));
+    let total = row("all", &cost.total);
     let header = [
         "part",
         "kernels",
@@ -247,6 +249,66 @@ pub(crate) fn gpus(gpus: &[Gpu]) -> String {
         "host GB/s",
     ];
     table(&header, 2, rows)
+}
+
+/// A cost model in a list.
+#[derive(Serialize)]
+pub(crate) struct CostRow {
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    idea: &'static str,
+    parameters: Vec<CostParameter>,
+}
+
+/// A parameter of a cost model.
+#[derive(Serialize)]
+struct CostParameter {
+    name: &'static str,
+    default: &'static str,
+    values: String,
+    help: &'static str,
+}
+
+pub(crate) fn cost_rows(entries: &[CostEntry]) -> Vec<CostRow> {
+    let row = |entry: &CostEntry| CostRow {
+        name: entry.name,
+        summary: entry.summary,
+        source: entry.source,
+        idea: entry.idea,
+        parameters: entry
+            .params
+            .iter()
+            .map(|param| CostParameter {
+                name: param.name,
+                default: param.default,
+                values: param.domain.to_string(),
+                help: param.help,
+            })
+            .collect(),
+    };
+    entries.iter().map(row).collect()
+}
+
+pub(crate) fn costs(rows: &[CostRow]) -> String {
+    let describe = |row: &CostRow| {
+        let CostRow {
+            name,
+            summary,
+            source,
+            idea,
+            ..
+        } = row;
+        let head = format!("{name}\n  {summary}\n  source     {source}\n  idea       {idea}\n");
+        let parameters = row.parameters.iter().map(|p| {
+            format!(
+                "  parameter  {}={}: {} ({})\n",
+                p.name, p.default, p.help, p.values
+            )
+        });
+        head + &parameters.collect::<String>()
+    };
+    rows.iter().map(describe).collect::<Vec<_>>().join("\n")
 }
 
 /// A model of a catalogue: its KV, or why it has none here.
