@@ -1,11 +1,10 @@
 //! Which traces, and how their prefill is priced.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use replay::TraceRecord;
-use roofline::{CostModel, Gpu, Model, PrefixMemory, cost_model};
+use roofline::{Gpu, Model, PrefixMemory, PricedCost, cost_model, read_model};
 use trace::{LoadOptions, Loaded, Workload};
 
 use crate::progress::progress_bar;
@@ -42,7 +41,7 @@ pub struct Pricing {
     /// The GPU.
     pub gpu: Gpu,
     /// The cost model for both.
-    pub cost: Arc<dyn CostModel>,
+    pub cost: PricedCost,
     /// What a cache has to hold.
     pub memory: PrefixMemory,
 }
@@ -74,9 +73,9 @@ impl Input {
     /// # Errors
     /// If there is none of a name; the error lists the names.
     pub fn pricing(&self) -> Result<Pricing> {
-        let model = Model::named(&self.model)?;
+        let model = read_model(&self.model)?;
         let gpu = Gpu::named(&self.gpu)?;
-        let cost = Arc::from(cost_model(&self.cost, &model, &gpu)?);
+        let cost = cost_model(&self.cost, &model, &gpu)?;
         let memory = model.prefix_memory();
         if memory.kv_bytes_per_token == 0 {
             bail!(

@@ -1,9 +1,7 @@
 //! Block touches per second of the whole replay loop, metrics included, on an agent-shaped stream.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
-use cache::SharedCost;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Baseline, RunConfig, Scenario, Warmup, sweep};
 use roofline::{Gpu, Model, cost_model};
@@ -47,14 +45,13 @@ fn replay_loop(criterion: &mut Criterion) {
     let workload = agents();
     let model = Model::named("course-7b").expect("preset");
     let gpu = Gpu::named("course-h100").expect("preset");
-    let cost: SharedCost = Arc::from(cost_model("course", &model, &gpu).expect("preset"));
+    let cost = cost_model("course", &model, &gpu).expect("preset");
     let scenario = Scenario {
         trace_index: 0,
         trace: "agents".to_owned(),
         workload: &workload,
-        baseline: Baseline::new(&workload, cost.as_ref(), Warmup::Requests(0)),
+        baseline: Baseline::new(&workload, cost.cost.as_ref(), Warmup::Requests(0)),
         cost,
-        cost_name: "course".to_owned(),
         model: String::new(),
         gpu: String::new(),
         block_bytes: 1,

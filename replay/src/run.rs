@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use cache::{
-    Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, SharedCost, Track,
-};
+use cache::{Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, Track};
 use policy_api::StateBytes;
+use roofline::PricedCost;
 use trace::{RequestResult, Workload};
 
 use crate::baseline::{Baseline, recovered};
@@ -23,9 +22,7 @@ pub struct Scenario<'a> {
     /// The loaded trace.
     pub workload: &'a Workload,
     /// The cost model in force.
-    pub cost: SharedCost,
-    /// Its name, with its parameters.
-    pub cost_name: String,
+    pub cost: PricedCost,
     /// Costs and bounds that do not depend on the policy.
     pub baseline: Baseline,
     /// Name of the model.
@@ -54,7 +51,7 @@ impl Scenario<'_> {
     pub fn context(&self, cache: CacheConfig, seed: u64) -> PolicyContext {
         PolicyContext {
             cache,
-            cost: Some(self.cost.clone()),
+            cost: Some(self.cost.cost.clone()),
             seed,
         }
     }
@@ -97,7 +94,7 @@ pub(crate) fn run(
         shape,
         workload.arena(),
         workload.distinct_blocks(),
-        scenario.cost.as_ref(),
+        scenario.cost.cost.as_ref(),
     );
     let baseline = &scenario.baseline;
     let mut sums = Sums::new(scenario.state.is_some());
@@ -155,7 +152,7 @@ fn record(
         trace: scenario.trace.clone(),
         policy: config.policy.eviction().to_owned(),
         admission: config.policy.admission().to_owned(),
-        cost: scenario.cost_name.clone(),
+        cost: scenario.cost.name.clone(),
         model: scenario.model.clone(),
         gpu: scenario.gpu.clone(),
         track: config.policy.track().name(),

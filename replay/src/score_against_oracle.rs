@@ -20,7 +20,7 @@ pub fn score_against_oracle(
 ) {
     let warmup =
         u32::try_from(scenario.baseline.warmup_requests).expect("fewer than 2^32 requests");
-    let oracle = Oracle::new(scenario.workload, scenario.cost.as_ref(), warmup);
+    let oracle = Oracle::new(scenario.workload, scenario.cost.cost.as_ref(), warmup);
     let states = scenario
         .state
         .map(|state| StateOracle::new(&oracle, scenario.block_bytes, state));

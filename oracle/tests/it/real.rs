@@ -230,7 +230,7 @@ fn check_policies(workload: &Workload, capacities: &[u64]) {
                 let saved = |(time, hit): (u32, &u32)| saved(workload, cost.as_ref(), time, *hit);
                 let seconds: f64 = (0..).zip(&hits).map(saved).sum();
                 let upper = bracket.seconds.upper * (1.0 + 1e-9);
-                assert!(seconds <= upper, "{who} under {}", cost.name());
+                assert!(seconds <= upper, "{who} under {}", cost.name);
             }
         }
     }

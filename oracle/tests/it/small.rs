@@ -164,8 +164,8 @@ proptest! {
             let exact = exact.unwrap();
             let oracle = Oracle::new(&workload, cost.as_ref(), 0);
             let found = oracle.bracket(u64::from(capacity), &Options { steps, ..Options::default() }).seconds;
-            prop_assert!(found.lower <= exact * (1.0 + 1e-9), "{} {} {exact}", cost.name(), found.lower);
-            prop_assert!(found.upper >= exact * (1.0 - 1e-9), "{} {} {exact}", cost.name(), found.upper);
+            prop_assert!(found.lower <= exact * (1.0 + 1e-9), "{} {} {exact}", cost.name, found.lower);
+            prop_assert!(found.upper >= exact * (1.0 - 1e-9), "{} {} {exact}", cost.name, found.upper);
             prop_assert!(found.steps <= steps);
         }
     }
@@ -217,7 +217,7 @@ proptest! {
             let pfoo = pfoo(&gains, u64::from(capacity)).upper;
             let slack = 1e-7 * gains.ceiling();
             let chain = [exact, tree, prefix, dual.upper.min(pfoo)];
-            prop_assert!(chain.is_sorted_by(|low, high| *low <= high + slack), "{} {chain:?}", cost.name());
+            prop_assert!(chain.is_sorted_by(|low, high| *low <= high + slack), "{} {chain:?}", cost.name);
         }
     }
 }
@@ -240,7 +240,7 @@ proptest! {
                 for (cost, bracket) in costs.iter().zip(&brackets) {
                     let saved = |(time, hit): (u32, &u32)| saved(&workload, cost.as_ref(), time, *hit);
                     let seconds: f64 = (0..).zip(&hits).map(saved).sum();
-                    let who = format!("{} + {} under {}", eviction.name, admission.name, cost.name());
+                    let who = format!("{} + {} under {}", eviction.name, admission.name, cost.name);
                     prop_assert!(tokens <= bracket.tokens.upper, "{}", who);
                     prop_assert!(seconds <= bracket.seconds.upper * (1.0 + 1e-9), "{}", who);
                 }

@@ -1,10 +1,12 @@
 //! Small traces, and slow obvious ways to what the oracle computes.
 
+use std::sync::Arc;
+
 use cache::{Cache, CacheConfig, EvictUnit};
 use policies::PolicyContext;
 use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
-use roofline::CostModel;
+use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
 use crate::golden_files::cost;
@@ -72,21 +74,16 @@ pub(crate) fn asks(requests: usize) -> impl Strategy<Value = Vec<Ask>> {
 }
 
 /// The cost models of the course, and one with a floor and steps whose savings neither rise nor fall steadily.
-pub(crate) fn costs() -> Vec<Box<dyn CostModel>> {
+pub(crate) fn costs() -> Vec<PricedCost> {
     let named = ["course", "course-linear", "causal"].map(cost);
-    named
-        .into_iter()
-        .chain([Box::new(Floored) as Box<dyn CostModel>])
-        .collect()
+    let floored = PricedCost {
+        name: "floored".to_owned(),
+        cost: Arc::new(Floored),
+    };
+    named.into_iter().chain([floored]).collect()
 }
 
 struct Floored;
-
-impl CostModel for Floored {
-    fn name(&self) -> &str {
-        "floored"
-    }
-}
 
 impl PrefillCost for Floored {
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
@@ -100,7 +97,12 @@ impl PrefillCost for Floored {
 }
 
 /// Seconds that a request saves when its first blocks hit.
-pub(crate) fn saved(workload: &Workload, cost: &dyn CostModel, time: u32, hit_blocks: u32) -> f64 {
+pub(crate) fn saved(
+    workload: &Workload,
+    cost: &dyn PrefillCost,
+    time: u32,
+    hit_blocks: u32,
+) -> f64 {
     let prompt_tokens = u64::from(workload.requests()[time as usize].prompt_tokens);
     let hit_tokens = u64::from(hit_blocks * workload.block_tokens());
     cost.prefill(prompt_tokens, 0).seconds - cost.prefill(prompt_tokens, hit_tokens).seconds
@@ -180,7 +182,7 @@ pub(crate) fn total(hit_blocks: &[u32]) -> u64 {
 }
 
 /// Seconds that such hits save in all.
-pub(crate) fn total_saved(workload: &Workload, cost: &dyn CostModel, hit_blocks: &[u32]) -> f64 {
+pub(crate) fn total_saved(workload: &Workload, cost: &dyn PrefillCost, hit_blocks: &[u32]) -> f64 {
     let each = (0..).zip(hit_blocks);
     each.map(|(time, hit)| saved(workload, cost, time, *hit))
         .sum()

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::{Golden, cost, golden_cases};
 use cache::{Cache, CacheConfig, EvictUnit};
 use policies::PolicyContext;
-use policy_api::BlockId;
-use roofline::CostModel;
+use policy_api::{BlockId, PrefillCost};
 use serde_json::Value;
 
 /// Golden name, our policies, our unit of eviction.
@@ -37,7 +36,7 @@ fn serve(
     capacity_blocks: u64,
     names: [&str; 2],
     evict_unit: EvictUnit,
-    cost: &dyn CostModel,
+    cost: &dyn PrefillCost,
 ) -> Served {
     let workload = &golden.workload;
     let config = CacheConfig {

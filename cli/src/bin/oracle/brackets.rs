@@ -130,7 +130,7 @@ pub(crate) fn settings<'a>(
     let block_bytes = pricing.block_bytes(workload);
     effort.capacities.iter().map(move |capacity| Setting {
         trace: loaded.path.display().to_string(),
-        cost: pricing.cost.name().to_owned(),
+        cost: pricing.cost.name.clone(),
         model: pricing.model.name.clone(),
         gpu: pricing.gpu.name.clone(),
         warmup_requests: effort.warmup.requests(workload.requests().len()),

@@ -76,7 +76,7 @@ fn run(
                 state: None,
             };
             let context = PolicyContext {
-                cost: Some(pricing.cost.clone()),
+                cost: Some(pricing.cost.cost.clone()),
                 ..PolicyContext::new(shape, args.seed)
             };
             let run = compare(args, oracle, setting, pair, shape, &context);

@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use calibrate::{Measurement, Observed, Split, fit_calibration, read_measurements, validate};
 use roofline::{
-    Calibration, Gemm, Gpu, HostCopy, Kernel, Measurement, Observed, PrefillAttention, Split,
-    Stream, calibrate, read_measurements, validate,
+    Calibration, Gemm, Gpu, HostCopy, Kernel, PrefillAttention, Stream, read_calibration,
 };
 
 /// The header that the microbenchmarks print, read from their source so that the two cannot part.
@@ -99,7 +99,7 @@ fn a_fit_to_the_microbenchmarks_predicts_them() {
         Gpu::named("h100").unwrap(),
         Calibration::named("h100").unwrap(),
     );
-    let fitted = calibrate(&gpu, &measurements, &base).unwrap();
+    let fitted = fit_calibration(&gpu, &measurements, &base).unwrap();
     // What was not measured is the base's.
     assert_eq!(fitted.decode_attention, base.decode_attention);
     for row in validate(&measurements, Some(&fitted), Split::Shape, 3).unwrap() {
@@ -117,10 +117,11 @@ fn a_calibration_survives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let measurements = read_measurements(&recorded(folder.path(), 1.2)).unwrap();
     let gpu = Gpu::named("h100").unwrap();
-    let fitted = calibrate(&gpu, &measurements, &Calibration::named("h100").unwrap()).unwrap();
+    let fitted =
+        fit_calibration(&gpu, &measurements, &Calibration::named("h100").unwrap()).unwrap();
     let path = folder.path().join("calibration.toml");
     std::fs::write(&path, fitted.to_toml().unwrap()).unwrap();
-    assert_eq!(Calibration::read(&path).unwrap(), fitted);
+    assert_eq!(read_calibration(&path).unwrap(), fitted);
     std::fs::write(
         &path,
         fitted
@@ -130,10 +131,10 @@ fn a_calibration_survives_its_file() {
     )
     .unwrap();
     assert!(
-        Calibration::read(&path)
+        read_calibration(&path)
             .unwrap_err()
             .to_string()
-            .contains("0 or more")
+            .contains("overhead_us must be a finite number, 0 or more")
     );
 }
 
@@ -196,7 +197,8 @@ fn a_gpu_that_was_not_measured_cannot_be_fitted() {
     let folder = tempfile::tempdir().unwrap();
     let measurements = read_measurements(&recorded(folder.path(), 1.0)).unwrap();
     let gpu = Gpu::named("a100").unwrap();
-    let error = calibrate(&gpu, &measurements, &Calibration::named("a100").unwrap()).unwrap_err();
+    let error =
+        fit_calibration(&gpu, &measurements, &Calibration::named("a100").unwrap()).unwrap_err();
     assert!(
         error
             .to_string()

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use crate::calibration::{Calibration, EngineRates, Provenance};
+use roofline::{
+    AllReduceRates, Calibration, DecodeRates, EngineRates, FitSource, GemmRates, Gpu, HostRates,
+    PrefillRates, RooflineError, StreamRates,
+};
+
 use crate::fit::fit;
-use crate::measure::Measurement;
-use crate::observed::{Fitted, median, rows};
-use crate::rates::{AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, StreamRates};
-use crate::{Gpu, RooflineError};
+use crate::fitted::Fitted;
+use crate::measurement::Measurement;
+use crate::rows::{median, rows};
 
 /// Fits every operator that was measured on `gpu`; the others are those of `base`.
 ///
 /// # Errors
 /// [`RooflineError::Invalid`] if nothing was measured on that GPU; [`RooflineError::UnknownName`] for a model that is no
 /// preset.
-pub fn calibrate(
+pub fn fit_calibration(
     gpu: &Gpu,
     measurements: &[Measurement],
     base: &Calibration,
@@ -36,14 +39,14 @@ pub fn calibrate(
         work.result.fitted.clear();
         work.result.gpu.clone_from(&gpu.name);
     }
-    work.operator::<GemmRates>("gemm")?;
-    work.operator::<PrefillRates>("prefill-attention")?;
-    work.operator::<DecodeRates>("decode-attention")?;
-    work.operator::<StreamRates>("elementwise")?;
-    work.operator::<AllReduceRates>("all-reduce")?;
-    work.operator::<HostRates>("host-copy")?;
+    work.operator::<GemmRates>()?;
+    work.operator::<PrefillRates>()?;
+    work.operator::<DecodeRates>()?;
+    work.operator::<StreamRates>()?;
+    work.operator::<AllReduceRates>()?;
+    work.operator::<HostRates>()?;
     // Last: it is fitted on top of the kernels.
-    work.operator::<EngineRates>("whole-prefill")?;
+    work.operator::<EngineRates>()?;
     Ok(work.result)
 }
 
@@ -54,14 +57,13 @@ struct Calibrating<'a> {
 }
 
 impl Calibrating<'_> {
-    fn operator<R: Fitted>(&mut self, operator: &str) -> Result<(), RooflineError> {
+    fn operator<R: Fitted>(&mut self) -> Result<(), RooflineError> {
         let rows = rows::<R>(self.of, self.gpu, &self.result)?;
         if rows.is_empty() {
             return Ok(());
         }
-        let start = R::place(&mut Calibration::start(&self.gpu.name)).clone();
         let pairs: Vec<_> = rows.iter().map(|r| (r.shape, r.seconds)).collect();
-        let mut rates = fit(&start, self.gpu, &pairs);
+        let mut rates = fit(&R::start(), self.gpu, &pairs);
         rates.set(
             &rates
                 .values()
@@ -73,12 +75,12 @@ impl Calibrating<'_> {
         let sources: BTreeSet<&str> = self
             .of
             .iter()
-            .filter(|m| m.observed.operator() == operator)
+            .filter(|m| m.observed.operator() == R::OPERATOR)
             .map(|m| m.source)
             .collect();
-        self.result.fitted.retain(|f| f.operator != operator);
-        self.result.fitted.push(Provenance {
-            operator: operator.to_owned(),
+        self.result.fitted.retain(|f| f.operator != R::OPERATOR);
+        self.result.fitted.push(FitSource {
+            operator: R::OPERATOR.to_owned(),
             source: sources.into_iter().collect::<Vec<_>>().join(", "),
             shapes: pairs.len(),
             median_error: four_digits(median(pairs.iter().map(error).collect())),

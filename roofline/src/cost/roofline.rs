@@ -1,21 +1,72 @@
-//! The `roofline` cost model: kernels of a model on a calibrated GPU, fast enough to be asked twice a request.
+//! The `roofline` cost model: kernels of a model on a calibrated GPU, fast enough to be asked twice per request.
 
+use std::sync::Arc;
+
+use params::{Domain, Param};
 use policy_api::{PrefillCost, Work};
 
-use crate::cost::CostModel;
+use crate::calibration::Calibration;
+use crate::cost::entry::CostEntry;
+use crate::gpu::Gpu;
 use crate::kernel::Kernel;
-use crate::plan::{self, Step};
-use crate::rates::Roofline;
-use crate::{Calibration, Gpu, Model, RooflineError};
+use crate::launches::{
+    Launch, ModelPart, PassTokens, Prompts, prefill_attention_launches, token_launches,
+};
+use crate::model::Model;
 
-/// Tokens an engine feeds through the model at once (vLLM's default `max_num_batched_tokens` for large GPUs).
-const DEFAULT_CHUNK_TOKENS: u64 = 8192;
+pub(crate) const ROOFLINE: CostEntry = CostEntry {
+    name: "roofline",
+    summary: "the sum of a pass's kernels, each with measured efficiencies",
+    source: "rooflines per kernel (Williams et al., CACM 2009), fitted to published measurements (`roofline gpus`)",
+    idea: "prompts are computed in chunks; each kernel of a chunk takes the time that its fitted form gives for its \
+           shape on the GPU, and reads its weights again in every chunk",
+    params: &[
+        Param {
+            name: "gpus",
+            default: "1",
+            domain: Domain::Count(1, 1024),
+            help: "tensor-parallel GPUs",
+        },
+        Param {
+            name: "chunk",
+            default: DEFAULT_CHUNK_TOKENS,
+            domain: Domain::Count(1, 1 << 20),
+            help: "tokens that go through the model at once",
+        },
+    ],
+    build: |model, gpu, params| {
+        // Both lie within the bounds above.
+        let options = EngineOptions {
+            gpus: params.count("gpus").unwrap_or(1) as u32,
+            chunk_tokens: params.count("chunk").unwrap_or(1),
+        };
+        let calibration = Calibration::named(&gpu.calibration)?;
+        Ok(Arc::new(RooflineCost::new(
+            model,
+            gpu,
+            calibration,
+            options,
+        )))
+    },
+};
+
+/// vLLM's default `max_num_batched_tokens` for large GPUs.
+const DEFAULT_CHUNK_TOKENS: &str = "8192";
+
+/// How an engine runs a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Tensor-parallel GPUs, 1 or more.
+    pub gpus: u32,
+    /// Prompt tokens that go through the model at once, 1 or more.
+    pub chunk_tokens: u64,
+}
 
 /// Times are rounded to this fraction of a second (about a picosecond), so that sums of them below two hours are
 /// exact and a longer prefix can never cost more by a rounding error.
-const TICKS_PER_S: f64 = (1u64 << 40) as f64;
+const TICKS_PER_SECOND: f64 = (1u64 << 40) as f64;
 
-/// Prefill time of one prompt at a time, chunked as engines do.
+/// Prefill time of one prompt at a time, chunked as engines chunk it.
 ///
 /// Everything but attention depends on the number of tokens in a chunk alone and is looked up. Attention is priced as
 /// if the prompt went through at once: chunks read keys again, but that is small beside their arithmetic.
@@ -27,53 +78,41 @@ pub struct RooflineCost {
     chunk_tokens: u64,
     /// Cost of the first n tokens of a chunk, for n up to `chunk_tokens`; seconds do not fall.
     tokens: Vec<Work>,
-    /// Once a prompt: the head.
+    /// Once per prompt: the head.
     once: Work,
-    /// Attention steps with lengths to be filled in.
-    attention: Vec<Step>,
+    /// Kernels of attention, with lengths to be filled in.
+    attention: Vec<Launch>,
 }
 
 impl RooflineCost {
-    /// The cost model `roofline`, or `roofline(gpus=8,chunk=2048)` with other than 1 GPU and chunks of 8,192 tokens.
-    ///
-    /// # Errors
-    /// [`RooflineError::Invalid`] for options it does not know; [`RooflineError::UnknownName`] if the GPU's
-    /// calibration does not exist.
-    pub fn from_name(name: &str, model: &Model, gpu: &Gpu) -> Result<Self, RooflineError> {
-        let options = Options::parse(name)?;
-        let calibration = Calibration::named(&gpu.calibration)?;
-        Ok(Self::new(
-            model,
-            gpu,
-            calibration,
-            options.gpus,
-            options.chunk_tokens,
-        ))
-    }
-
-    /// The cost of `model` on `gpus` of `gpu` with the efficiencies of `calibration`, in chunks of `chunk_tokens`.
-    pub fn new(
-        model: &Model,
-        gpu: &Gpu,
-        calibration: Calibration,
-        gpus: u32,
-        chunk_tokens: u64,
-    ) -> Self {
+    /// The cost of `model` on `gpu` with the efficiencies of `calibration`.
+    pub fn new(model: &Model, gpu: &Gpu, calibration: Calibration, options: EngineOptions) -> Self {
+        let gpus = options.gpus.max(1);
+        let one = Prompts {
+            batch: 1.0,
+            new_tokens: 1.0,
+            cached_tokens: 0.0,
+        };
         let mut cost = Self {
             gpu: gpu.clone(),
             calibration,
-            gpus: gpus.max(1),
-            chunk_tokens: chunk_tokens.max(1),
+            gpus,
+            chunk_tokens: options.chunk_tokens.max(1),
             tokens: vec![Work::default()],
             once: Work::default(),
-            attention: plan::prefill_attention_steps(model, gpus.max(1), [1.0, 1.0, 0.0]),
+            attention: prefill_attention_launches(model, gpus, one),
         };
-        let head = |step: &Step| step.part == plan::Part::Head;
-        let of_one = plan::token_steps(model, cost.gpus, 1.0, 1.0);
-        cost.once = cost.work(of_one.into_iter().filter(head));
+        let is_head = |launch: &Launch| launch.part == ModelPart::Head;
+        let launches = |rows: u64| {
+            let tokens = PassTokens {
+                rows: rows as f64,
+                sequences: 1.0,
+            };
+            token_launches(model, gpus, tokens).into_iter()
+        };
+        cost.once = cost.work(launches(1).filter(is_head));
         for rows in 1..=cost.chunk_tokens {
-            let steps = plan::token_steps(model, cost.gpus, rows as f64, 1.0);
-            let mut work = cost.work(steps.into_iter().filter(|s| !head(s)));
+            let mut work = cost.work(launches(rows).filter(|launch| !is_head(launch)));
             // The powers in the rates are good to the last bit but one; time must not fall by that.
             let before = cost.tokens.last().copied().unwrap_or_default();
             work.seconds = work.seconds.max(before.seconds);
@@ -82,30 +121,30 @@ impl RooflineCost {
         cost
     }
 
-    fn work(&self, steps: impl Iterator<Item = Step>) -> Work {
-        let rates = Roofline::Calibrated(&self.calibration);
-        let work = steps.fold(Work::default(), |sum, step| Work {
-            seconds: sum.seconds + step.count * rates.seconds(&self.gpu, &step.kernel),
-            flops: sum.flops + step.count * f64::from(self.gpus) * step.kernel.flops(),
+    fn work(&self, launches: impl Iterator<Item = Launch>) -> Work {
+        let seconds = |kernel: &Kernel| self.calibration.seconds(&self.gpu, kernel);
+        let work = launches.fold(Work::default(), |sum, launch| Work {
+            seconds: sum.seconds + launch.count * seconds(&launch.kernel),
+            flops: sum.flops + launch.count * f64::from(self.gpus) * launch.kernel.flops(),
         });
         Work {
-            seconds: (work.seconds * TICKS_PER_S).round() / TICKS_PER_S,
+            seconds: (work.seconds * TICKS_PER_SECOND).round() / TICKS_PER_SECOND,
             ..work
         }
     }
 
     fn attention(&self, new_tokens: u64, cached_tokens: u64) -> Work {
         let (new, cached) = (new_tokens as f64, cached_tokens as f64);
-        self.work(self.attention.iter().map(|step| {
-            let mut step = *step;
-            match &mut step.kernel {
+        self.work(self.attention.iter().map(|launch| {
+            let mut launch = *launch;
+            match &mut launch.kernel {
                 Kernel::Prefill(a) => (a.new_tokens, a.cached_tokens) = (new, cached),
                 // Latent attention expands its context once a chunk; counted back from the end, so that a longer
                 // cached prefix only removes chunks.
                 Kernel::Gemm(g) => g.rows = self.expanded_tokens(new_tokens, cached_tokens),
                 _ => {}
             }
-            step
+            launch
         }))
     }
 
@@ -114,12 +153,6 @@ impl RooflineCost {
         let chunks = new_tokens.div_ceil(self.chunk_tokens) as f64;
         let total = (new_tokens + cached_tokens) as f64;
         chunks * total - self.chunk_tokens as f64 * chunks * (chunks - 1.0) / 2.0
-    }
-}
-
-impl CostModel for RooflineCost {
-    fn name(&self) -> &str {
-        "roofline"
     }
 }
 
@@ -143,49 +176,11 @@ impl PrefillCost for RooflineCost {
     }
 }
 
-struct Options {
-    gpus: u32,
-    chunk_tokens: u64,
-}
-
-impl Options {
-    fn parse(name: &str) -> Result<Self, RooflineError> {
-        let mut options = Self {
-            gpus: 1,
-            chunk_tokens: DEFAULT_CHUNK_TOKENS,
-        };
-        let inside = name.strip_prefix("roofline").map(|rest| {
-            rest.strip_prefix('(')
-                .and_then(|r| r.strip_suffix(')'))
-                .unwrap_or(rest)
-        });
-        let list = inside.unwrap_or(name);
-        for option in list.split(',').map(str::trim).filter(|o| !o.is_empty()) {
-            let wrong = || {
-                let expected = "expected roofline(gpus=COUNT,chunk=TOKENS) with counts from 1 up";
-                RooflineError::invalid(format!("cost model \"{name}\""), expected)
-            };
-            let (key, value) = option.split_once('=').ok_or_else(wrong)?;
-            let value: u32 = value
-                .trim()
-                .parse()
-                .ok()
-                .filter(|v| *v > 0)
-                .ok_or_else(wrong)?;
-            match key.trim() {
-                "gpus" => options.gpus = value,
-                "chunk" => options.chunk_tokens = u64::from(value),
-                _ => return Err(wrong()),
-            }
-        }
-        Ok(options)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Roofline, Setting};
+    use crate::pass::Deployment;
+    use crate::timing::KernelTiming;
     use proptest::prelude::*;
     use std::sync::OnceLock;
 
@@ -206,7 +201,11 @@ mod tests {
             let cost = |name| {
                 let model = Model::named(name).unwrap();
                 let calibration = Calibration::named("h100").unwrap();
-                (name, RooflineCost::new(&model, &gpu, calibration, 2, 512))
+                let options = EngineOptions {
+                    gpus: 2,
+                    chunk_tokens: 512,
+                };
+                (name, RooflineCost::new(&model, &gpu, calibration, options))
             };
             KINDS.map(cost).into()
         })
@@ -245,23 +244,31 @@ mod tests {
             Gpu::named("h100").unwrap(),
         );
         let calibration = Calibration::named("h100").unwrap();
-        let roofline = Roofline::Calibrated(&calibration);
-        let setting = Setting {
+        let timing = KernelTiming::Calibrated(&calibration);
+        let deployment = Deployment {
             model: &model,
             gpu: &gpu,
             gpus: 1,
-            roofline,
+            timing,
         };
-        let cost = RooflineCost::from_name("roofline", &model, &gpu).unwrap();
+        let cost = RooflineCost::new(
+            &model,
+            &gpu,
+            calibration.clone(),
+            EngineOptions {
+                gpus: 1,
+                chunk_tokens: 8192,
+            },
+        );
         for (cached, new) in [(0, 1), (0, 700), (3000, 385), (100_000, 8192)] {
-            let pass = setting.prefill_time(1, cached, new);
+            let pass = deployment.prefill_time(1, cached, new);
             let work = cost.prefill(cached + new, cached);
             assert!(
-                (work.seconds / pass.seconds - 1.0).abs() < 1e-6,
+                (work.seconds / pass.total.seconds - 1.0).abs() < 1e-6,
                 "{new} on {cached}"
             );
             assert!(
-                (work.flops / pass.flops - 1.0).abs() < 1e-9,
+                (work.flops / pass.total.flops - 1.0).abs() < 1e-9,
                 "{new} on {cached}"
             );
         }
@@ -273,32 +280,17 @@ mod tests {
             Model::named("llama-3-8b").unwrap(),
             Gpu::named("h100").unwrap(),
         );
-        let cost = RooflineCost::from_name("roofline(chunk=1024)", &model, &gpu).unwrap();
+        let options = EngineOptions {
+            gpus: 1,
+            chunk_tokens: 1024,
+        };
+        let calibration = Calibration::named("h100").unwrap();
+        let cost = RooflineCost::new(&model, &gpu, calibration, options);
         let step = cost.prefill(1025, 0).seconds - cost.prefill(1024, 0).seconds;
-        let weights_s = model.weight_bytes() / gpu.memory_bandwidth;
+        let weight_seconds = model.weight_bytes() / gpu.memory_bandwidth;
         assert!(
-            step > 0.8 * weights_s && step < 2.0 * weights_s,
-            "{step} for {weights_s}"
+            step > 0.8 * weight_seconds && step < 2.0 * weight_seconds,
+            "{step} for {weight_seconds}"
         );
-    }
-
-    #[test]
-    fn options_are_read_or_refused() {
-        let read = |name: &str| Options::parse(name).map(|o| (o.gpus, o.chunk_tokens));
-        assert_eq!(read("roofline").unwrap(), (1, 8192));
-        assert_eq!(read("roofline( gpus=8 , chunk=2048 )").unwrap(), (8, 2048));
-        for wrong in [
-            "roofline(gpus=0)",
-            "roofline(x=1)",
-            "roofline(gpus)",
-            "roofline(8)",
-        ] {
-            assert!(
-                read(wrong)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("expected roofline(gpus=")
-            );
-        }
     }
 }

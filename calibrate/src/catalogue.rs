@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
+use roofline::{Precision, RooflineError};
 use serde::Deserialize;
-
-use crate::{Precision, RooflineError};
 
 /// One model of a catalogue.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -13,11 +12,11 @@ pub struct Geometry {
     pub id: String,
     /// The name of the rule by which its KV is counted.
     pub formula: String,
-    fields: Fields,
+    fields: GeometryFields,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Fields {
+struct GeometryFields {
     num_hidden_layers: Option<u64>,
     num_key_value_heads: Option<u64>,
     head_dim: Option<u64>,

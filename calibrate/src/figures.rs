@@ -6,13 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use roofline::{
+    AttentionRule, ConstantUtilisation, Gpu, Model, PrefillCost, RooflineError,
+    break_even_bandwidth, fetch_seconds,
+};
 use serde::{Deserialize, Serialize};
-
-use crate::cost::{Attention, ConstantUtilisation};
-use crate::fetch::{break_even_bandwidth, fetch_s};
-use policy_api::PrefillCost;
-
-use crate::{Gpu, Model, RooflineError};
 
 /// What the printed tolerance 0 means: equal up to rounding of doubles.
 const EXACT: f64 = 1e-9;
@@ -37,7 +35,7 @@ pub struct Figure {
 }
 
 #[derive(Deserialize)]
-struct Printed {
+struct PrintedFigure {
     id: String,
     printed: f64,
     unit: String,
@@ -46,8 +44,8 @@ struct Printed {
 }
 
 #[derive(Deserialize)]
-struct File {
-    figure: Vec<Printed>,
+struct FigureFile {
+    figure: Vec<PrintedFigure>,
 }
 
 /// All figures in the course's order.
@@ -55,7 +53,7 @@ struct File {
 /// # Errors
 /// [`RooflineError::Invalid`] if the compiled-in table is not well formed or lists a figure that nothing computes.
 pub fn figures() -> Result<Vec<Figure>, RooflineError> {
-    let file: File = toml::from_str(include_str!("../data/figures.toml"))
+    let file: FigureFile = toml::from_str(include_str!("../data/figures.toml"))
         .map_err(|e| RooflineError::invalid("figures.toml", e.to_string()))?;
     let computed = computed(&file.figure)?;
     file.figure
@@ -64,8 +62,8 @@ pub fn figures() -> Result<Vec<Figure>, RooflineError> {
         .collect()
 }
 
-fn compare(fact: Printed, computed: &BTreeMap<&str, f64>) -> Result<Figure, RooflineError> {
-    let Printed {
+fn compare(fact: PrintedFigure, computed: &BTreeMap<&str, f64>) -> Result<Figure, RooflineError> {
+    let PrintedFigure {
         id,
         printed,
         unit,
@@ -90,9 +88,9 @@ fn compare(fact: Printed, computed: &BTreeMap<&str, f64>) -> Result<Figure, Roof
     })
 }
 
-type Values = Vec<(&'static str, f64)>;
+type ComputedFigures = Vec<(&'static str, f64)>;
 
-fn computed(printed: &[Printed]) -> Result<BTreeMap<&'static str, f64>, RooflineError> {
+fn computed(printed: &[PrintedFigure]) -> Result<BTreeMap<&'static str, f64>, RooflineError> {
     let reference = Reference::new("course-7b")?;
     let grouped = Reference::new("course-7b-gqa8")?;
     let large = Reference::new("course-13b")?;
@@ -105,15 +103,15 @@ fn computed(printed: &[Printed]) -> Result<BTreeMap<&'static str, f64>, Roofline
                 RooflineError::invalid("figures.toml", format!("figure {id} is missing"))
             })
     };
-    let chain = Chain {
-        prefill_none_s: printed("declared.prefill_none")?,
-        prefill_perfect_s: printed("declared.prefill_perfect")?,
-        tpot_ambient_s: printed("decode.tpot_ambient")? / 1e3,
-        tpot_expedited_s: printed("decode.tpot_expedited")? / 1e3,
-        dead_time_s: printed("chain.dead_time")?,
-        config_a_s: printed("chain.config_a")?,
-        config_b_s: printed("chain.config_b")?,
-        config_c_s: printed("chain.config_c")?,
+    let chain = PrintedTimes {
+        prefill_none_seconds: printed("declared.prefill_none")?,
+        prefill_perfect_seconds: printed("declared.prefill_perfect")?,
+        tpot_ambient_seconds: printed("decode.tpot_ambient")? / 1e3,
+        tpot_expedited_seconds: printed("decode.tpot_expedited")? / 1e3,
+        dead_time_seconds: printed("chain.dead_time")?,
+        config_a_seconds: printed("chain.config_a")?,
+        config_b_seconds: printed("chain.config_b")?,
+        config_c_seconds: printed("chain.config_c")?,
     };
     let all = [
         ledger(),
@@ -143,8 +141,8 @@ struct Reference {
 impl Reference {
     fn new(model: &str) -> Result<Self, RooflineError> {
         let (model, gpu) = (Model::named(model)?, Gpu::named("course-h100")?);
-        let linear = ConstantUtilisation::new(Attention::Free, &model, &gpu);
-        let full = ConstantUtilisation::new(Attention::Full, &model, &gpu);
+        let linear = ConstantUtilisation::new(AttentionRule::Free, &model, &gpu);
+        let full = ConstantUtilisation::new(AttentionRule::Full, &model, &gpu);
         Ok(Self {
             model,
             gpu,
@@ -153,11 +151,11 @@ impl Reference {
         })
     }
 
-    fn linear_s(&self, tokens: u64) -> f64 {
+    fn linear_seconds(&self, tokens: u64) -> f64 {
         self.linear.prefill(tokens, 0).seconds
     }
 
-    fn prefill_s(&self, total: u64, cached: u64) -> f64 {
+    fn prefill_seconds(&self, total: u64, cached: u64) -> f64 {
         self.full.prefill(total, cached).seconds
     }
 
@@ -170,7 +168,7 @@ impl Reference {
     }
 
     /// Seconds per output token of a batch: weights and every sequence's KV stream through once.
-    fn tpot_s(&self, sequences: u64, context_tokens: u64) -> f64 {
+    fn tpot_seconds(&self, sequences: u64, context_tokens: u64) -> f64 {
         let bytes = self.model.weight_bytes() + self.kv_bytes(sequences * context_tokens);
         bytes / self.gpu.memory_bandwidth
     }
@@ -184,7 +182,7 @@ fn agent_prompts() -> impl Iterator<Item = u64> {
     (0..20).map(|step| 2000 + 300 * step)
 }
 
-fn ledger() -> Values {
+fn ledger() -> ComputedFigures {
     let submitted: u64 = agent_prompts().sum();
     // Append-only: the last prompt holds all earlier ones.
     let distinct = agent_prompts().last().unwrap_or(0);
@@ -204,8 +202,8 @@ fn ledger() -> Values {
     ]
 }
 
-fn prefill(reference: &Reference) -> Values {
-    let ms = |tokens| reference.prefill_s(tokens, 0) / MS;
+fn prefill(reference: &Reference) -> ComputedFigures {
+    let ms = |tokens| reference.prefill_seconds(tokens, 0) / MS;
     vec![
         (
             "prefill.flops_per_token",
@@ -224,7 +222,10 @@ fn prefill(reference: &Reference) -> Values {
         ),
         ("prefill.ratio_8192_4096", ms(8192) / ms(4096)),
         ("prefill.step_cold", ms(4850)),
-        ("prefill.step_warm", reference.prefill_s(4850, 4465) / MS),
+        (
+            "prefill.step_warm",
+            reference.prefill_seconds(4850, 4465) / MS,
+        ),
         (
             "prefill.step_cross_attention",
             reference.full.attention_flops(4850, 4465) / 1e12,
@@ -232,7 +233,7 @@ fn prefill(reference: &Reference) -> Values {
     ]
 }
 
-fn kv(reference: &Reference, grouped: &Reference) -> Values {
+fn kv(reference: &Reference, grouped: &Reference) -> ComputedFigures {
     let sequences = |r: &Reference| (r.gpu.memory_for_kv(&r.model) / r.kv_bytes(4096)).floor();
     vec![
         ("kv.bytes_per_token_mha", reference.kv_bytes(1)),
@@ -245,8 +246,8 @@ fn kv(reference: &Reference, grouped: &Reference) -> Values {
     ]
 }
 
-fn density(reference: &Reference) -> Values {
-    let t = |tokens| reference.prefill_s(tokens, 0);
+fn density(reference: &Reference) -> ComputedFigures {
+    let t = |tokens| reference.prefill_seconds(tokens, 0);
     let ms_per_gb = |tokens| (t(tokens) / MS) / (reference.kv_bytes(tokens) / GB);
     vec![
         ("density.a", ms_per_gb(8192)),
@@ -257,7 +258,7 @@ fn density(reference: &Reference) -> Values {
     ]
 }
 
-fn fanout(reference: &Reference) -> Values {
+fn fanout(reference: &Reference) -> ComputedFigures {
     let (unshared, shared) = (16 * (8192 + 512), 8192 + 16 * 512);
     vec![
         ("fanout16.tokens_unshared", unshared as f64),
@@ -268,10 +269,11 @@ fn fanout(reference: &Reference) -> Values {
     ]
 }
 
-fn fetch(reference: &Reference, grouped: &Reference) -> Values {
+fn fetch(reference: &Reference, grouped: &Reference) -> ComputedFigures {
     let break_even =
-        |r: &Reference| break_even_bandwidth(r.kv_bytes(4096), r.prefill_s(4096, 0)) / GB;
-    let fetch_ms = |r: &Reference, gb_per_s: f64| fetch_s(r.kv_bytes(4096), gb_per_s * GB) / MS;
+        |r: &Reference| break_even_bandwidth(r.kv_bytes(4096), r.prefill_seconds(4096, 0)) / GB;
+    let fetch_ms =
+        |r: &Reference, gb_per_s: f64| fetch_seconds(r.kv_bytes(4096), gb_per_s * GB) / MS;
     vec![
         ("breakeven.mha", break_even(reference)),
         ("breakeven.gqa8", break_even(grouped)),
@@ -284,89 +286,106 @@ fn fetch(reference: &Reference, grouped: &Reference) -> Values {
     ]
 }
 
-fn decode(reference: &Reference, grouped: &Reference) -> Values {
+fn decode(reference: &Reference, grouped: &Reference) -> ComputedFigures {
     vec![
         (
             "declared.prefill_none",
-            reference.linear_s(agent_prompts().sum()),
+            reference.linear_seconds(agent_prompts().sum()),
         ),
         (
             "declared.prefill_perfect",
-            reference.linear_s(agent_prompts().last().unwrap_or(0)),
+            reference.linear_seconds(agent_prompts().last().unwrap_or(0)),
         ),
-        ("decode.tpot_ambient", reference.tpot_s(29, 4096) / MS),
-        ("decode.tpot_expedited", grouped.tpot_s(1, 6125) / MS),
-        ("decode.tpot_batched16", grouped.tpot_s(16, 6125) / MS),
-        ("decode.tpot_batched64", grouped.tpot_s(64, 6125) / MS),
+        ("decode.tpot_ambient", reference.tpot_seconds(29, 4096) / MS),
+        ("decode.tpot_expedited", grouped.tpot_seconds(1, 6125) / MS),
+        ("decode.tpot_batched16", grouped.tpot_seconds(16, 6125) / MS),
+        ("decode.tpot_batched64", grouped.tpot_seconds(64, 6125) / MS),
     ]
 }
 
 /// The course's printed times, from which it chains the 20-step agent: 1,600 output tokens, 19 edges between steps.
-struct Chain {
-    prefill_none_s: f64,
-    prefill_perfect_s: f64,
-    tpot_ambient_s: f64,
-    tpot_expedited_s: f64,
-    dead_time_s: f64,
-    config_a_s: f64,
-    config_b_s: f64,
-    config_c_s: f64,
+struct PrintedTimes {
+    prefill_none_seconds: f64,
+    prefill_perfect_seconds: f64,
+    tpot_ambient_seconds: f64,
+    tpot_expedited_seconds: f64,
+    dead_time_seconds: f64,
+    config_a_seconds: f64,
+    config_b_seconds: f64,
+    config_c_seconds: f64,
 }
 
-impl Chain {
-    fn values(&self) -> Values {
-        let (ambient_s, expedited_s) =
-            (1600.0 * self.tpot_ambient_s, 1600.0 * self.tpot_expedited_s);
-        let short_edges_s = 19.0 * (0.010 + 0.050);
+impl PrintedTimes {
+    fn values(&self) -> ComputedFigures {
+        let (ambient_seconds, expedited_seconds) = (
+            1600.0 * self.tpot_ambient_seconds,
+            1600.0 * self.tpot_expedited_seconds,
+        );
+        let short_edges_seconds = 19.0 * (0.010 + 0.050);
         // The audits ask what if the round trips, or decoding at 8 ms a token, had been better all along.
-        let decode_8ms_s = 1600.0 * 8.0 * MS;
-        let audit = |decode_s: f64, edges_s: f64| {
-            (self.prefill_none_s + decode_s + edges_s) / self.config_c_s
+        let decode_8ms_seconds = 1600.0 * 8.0 * MS;
+        let audit = |decode_seconds: f64, edges_seconds: f64| {
+            (self.prefill_none_seconds + decode_seconds + edges_seconds) / self.config_c_seconds
         };
         vec![
             ("chain.dead_time", 19.0 * (0.050 + 0.200)),
             (
                 "chain.config_a",
-                self.prefill_none_s + ambient_s + self.dead_time_s,
+                self.prefill_none_seconds + ambient_seconds + self.dead_time_seconds,
             ),
             (
                 "chain.config_b",
-                self.prefill_perfect_s + ambient_s + self.dead_time_s,
+                self.prefill_perfect_seconds + ambient_seconds + self.dead_time_seconds,
             ),
-            ("chain.config_c", self.prefill_perfect_s + expedited_s),
-            ("chain.a_over_c", self.config_a_s / self.config_c_s),
-            ("chain.b_over_c", self.config_b_s / self.config_c_s),
+            (
+                "chain.config_c",
+                self.prefill_perfect_seconds + expedited_seconds,
+            ),
+            (
+                "chain.a_over_c",
+                self.config_a_seconds / self.config_c_seconds,
+            ),
+            (
+                "chain.b_over_c",
+                self.config_b_seconds / self.config_c_seconds,
+            ),
             (
                 "chain.lever_prefix",
-                self.prefill_none_s - self.prefill_perfect_s,
+                self.prefill_none_seconds - self.prefill_perfect_seconds,
             ),
-            ("chain.lever_decode", ambient_s - expedited_s),
-            ("audit.a", audit(ambient_s, short_edges_s)),
-            ("audit.b", audit(decode_8ms_s, self.dead_time_s)),
-            ("audit.c", audit(decode_8ms_s, short_edges_s)),
+            ("chain.lever_decode", ambient_seconds - expedited_seconds),
+            ("audit.a", audit(ambient_seconds, short_edges_seconds)),
+            ("audit.b", audit(decode_8ms_seconds, self.dead_time_seconds)),
+            ("audit.c", audit(decode_8ms_seconds, short_edges_seconds)),
         ]
     }
 }
 
-fn map_reduce(grouped: &Reference) -> Values {
-    let (map_s, reduce_prefill_s) = (grouped.linear_s(6000), grouped.linear_s(4200));
-    let reduce_s = reduce_prefill_s + 400.0 * grouped.tpot_s(1, 4400);
-    let serial_s = |maps: u64| maps as f64 * (map_s + 250.0 * grouped.tpot_s(1, 6125));
-    let batched_s = |maps: u64| maps as f64 * map_s + 250.0 * grouped.tpot_s(maps, 6125);
-    let (serial16_s, batched16_s) = (serial_s(16) + reduce_s, batched_s(16) + reduce_s);
+fn map_reduce(grouped: &Reference) -> ComputedFigures {
+    let (map_seconds, reduce_prefill_seconds) =
+        (grouped.linear_seconds(6000), grouped.linear_seconds(4200));
+    let reduce_seconds = reduce_prefill_seconds + 400.0 * grouped.tpot_seconds(1, 4400);
+    let serial_seconds =
+        |maps: u64| maps as f64 * (map_seconds + 250.0 * grouped.tpot_seconds(1, 6125));
+    let batched_seconds =
+        |maps: u64| maps as f64 * map_seconds + 250.0 * grouped.tpot_seconds(maps, 6125);
+    let (serial16_seconds, batched16_seconds) = (
+        serial_seconds(16) + reduce_seconds,
+        batched_seconds(16) + reduce_seconds,
+    );
     vec![
-        ("mapreduce.map_prefill", map_s),
-        ("mapreduce.reduce_prefill", reduce_prefill_s),
-        ("mapreduce.reduce", reduce_s),
-        ("mapreduce.serial16", serial16_s),
-        ("mapreduce.batched16", batched16_s),
-        ("mapreduce.speedup16", serial16_s / batched16_s),
-        ("mapreduce.serial64", serial_s(64)),
-        ("mapreduce.batched64", batched_s(64)),
+        ("mapreduce.map_prefill", map_seconds),
+        ("mapreduce.reduce_prefill", reduce_prefill_seconds),
+        ("mapreduce.reduce", reduce_seconds),
+        ("mapreduce.serial16", serial16_seconds),
+        ("mapreduce.batched16", batched16_seconds),
+        ("mapreduce.speedup16", serial16_seconds / batched16_seconds),
+        ("mapreduce.serial64", serial_seconds(64)),
+        ("mapreduce.batched64", batched_seconds(64)),
     ]
 }
 
-fn repeat() -> Values {
+fn repeat() -> ComputedFigures {
     let ceiling = |shared: f64| 1.0 / (1.0 - shared);
     // The shared region is missed on 20 % of requests.
     let with_misses = |shared: f64| ceiling(0.8 * shared);
@@ -382,28 +401,28 @@ fn repeat() -> Values {
     ]
 }
 
-fn stall(large: &Reference) -> Values {
+fn stall(large: &Reference) -> ComputedFigures {
     let session_bytes = large.kv_bytes(16_384);
-    let recompute_s = large.linear_s(16_384);
+    let recompute_seconds = large.linear_seconds(16_384);
     // A swap moves the session out and in again, over PCIe 5.
     let moved_bytes = 2.0 * session_bytes;
     vec![
         ("stall.kv_per_token_13b", large.kv_bytes(1) / 1e6),
         ("stall.session_13b", session_bytes / GB),
-        ("stall.recompute_13b", recompute_s),
-        ("stall.swap_13b", fetch_s(moved_bytes, 64.0 * GB)),
+        ("stall.recompute_13b", recompute_seconds),
+        ("stall.swap_13b", fetch_seconds(moved_bytes, 64.0 * GB)),
         (
             "stall.breakeven_13b",
-            break_even_bandwidth(moved_bytes, recompute_s) / GB,
+            break_even_bandwidth(moved_bytes, recompute_seconds) / GB,
         ),
     ]
 }
 
-fn chain_of_50() -> Values {
-    let dead_time_s = 49.0 * (0.080 + 0.150);
+fn chain_of_50() -> ComputedFigures {
+    let dead_time_seconds = 49.0 * (0.080 + 0.150);
     vec![
-        ("chain50.dead_time", dead_time_s),
-        ("chain50.speedup", (12.0 + dead_time_s) / 12.0),
+        ("chain50.dead_time", dead_time_seconds),
+        ("chain50.speedup", (12.0 + dead_time_seconds) / 12.0),
     ]
 }
 
@@ -421,7 +440,7 @@ mod tests {
 
     #[test]
     fn nothing_is_computed_that_is_not_published() {
-        let facts: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
+        let facts: FigureFile = toml::from_str(include_str!("../data/figures.toml")).unwrap();
         assert_eq!(computed(&facts.figure).unwrap().len(), facts.figure.len());
     }
 
@@ -432,9 +451,9 @@ mod tests {
             println!("skipped: no ../shared");
             return;
         };
-        let reference: File = toml::from_str(&text).unwrap();
-        let ours: File = toml::from_str(include_str!("../data/figures.toml")).unwrap();
-        let facts = |f: File| {
+        let reference: FigureFile = toml::from_str(&text).unwrap();
+        let ours: FigureFile = toml::from_str(include_str!("../data/figures.toml")).unwrap();
+        let facts = |f: FigureFile| {
             f.figure
                 .into_iter()
                 .map(|f| (f.id, f.printed, f.unit, f.tolerance))

@@ -5,8 +5,9 @@
 //! not pull the rest. The parameters' logarithms are moved by Levenberg and Marquardt's method within their bounds,
 //! with a weak pull towards the start, which decides what the measurements do not.
 
-use crate::Gpu;
-use crate::rates::Rates;
+use roofline::Gpu;
+
+use crate::fitted::{Bounds, Fitted};
 
 const LOSS_SCALE: f64 = 0.05;
 /// Weight of a parameter's distance from its start against one row's residual, per row.
@@ -16,7 +17,7 @@ const ITERATIONS: usize = 60;
 const TOLERANCE: f64 = 1e-7;
 
 /// Fits the parameters of `start` to (shape, seconds) rows; returns it unchanged if there are none.
-pub(crate) fn fit<R: Rates>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R {
+pub(crate) fn fit<R: Fitted>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R {
     let mut fits = start.candidates().into_iter().map(|start| {
         let rates = fit_from(&start, gpu, rows);
         (mean_loss(&rates, gpu, rows), rates)
@@ -31,7 +32,7 @@ pub(crate) fn fit<R: Rates>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R
     best.map_or_else(|| start.clone(), |(_, rates)| rates)
 }
 
-fn fit_from<R: Rates>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R {
+fn fit_from<R: Fitted>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R {
     let problem = Problem { start, gpu, rows };
     let mut point = problem.start_point();
     let mut loss = problem.loss(&point);
@@ -59,14 +60,14 @@ fn fit_from<R: Rates>(start: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> R {
 }
 
 /// Mean loss of `rates` over the rows, without the pull: what two fits are compared by.
-fn mean_loss<R: Rates>(rates: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> f64 {
+fn mean_loss<R: Fitted>(rates: &R, gpu: &Gpu, rows: &[(R::Shape, f64)]) -> f64 {
     rows.iter()
         .map(|row| soft_l1(residual(rates, gpu, row)))
         .sum::<f64>()
         / rows.len() as f64
 }
 
-fn residual<R: Rates>(rates: &R, gpu: &Gpu, (shape, seconds): &(R::Shape, f64)) -> f64 {
+fn residual<R: Fitted>(rates: &R, gpu: &Gpu, (shape, seconds): &(R::Shape, f64)) -> f64 {
     (rates.seconds(gpu, shape) / seconds).ln()
 }
 
@@ -81,20 +82,17 @@ fn weight(residual: f64) -> f64 {
     1.0 / (1.0 + scaled * scaled).sqrt()
 }
 
-struct Problem<'a, R: Rates> {
+struct Problem<'a, R: Fitted> {
     start: &'a R,
     gpu: &'a Gpu,
     rows: &'a [(R::Shape, f64)],
 }
 
-impl<R: Rates> Problem<'_, R> {
+impl<R: Fitted> Problem<'_, R> {
     fn start_point(&self) -> Vec<f64> {
-        let ln = |([low, _, high], value): ([f64; 3], f64)| value.clamp(low, high).ln();
-        R::PARAMETERS
-            .iter()
-            .map(|(_, b)| *b)
-            .zip(self.start.values())
-            .map(ln)
+        let values = self.start.values().into_iter().zip(R::BOUNDS);
+        values
+            .map(|(value, bounds)| value.clamp(bounds.low, bounds.high).ln())
             .collect()
     }
 
@@ -126,8 +124,8 @@ impl<R: Rates> Problem<'_, R> {
         // A step of more than a factor e^2 leaves the region in which the slopes mean anything.
         let moved = point.iter().zip(step).map(|(p, s)| p + s.clamp(-2.0, 2.0));
         moved
-            .zip(R::PARAMETERS)
-            .map(|(p, (_, [low, _, high]))| p.clamp(low.ln(), high.ln()))
+            .zip(R::BOUNDS)
+            .map(|(p, bounds)| p.clamp(bounds.low.ln(), bounds.high.ln()))
             .collect()
     }
 
@@ -138,7 +136,7 @@ impl<R: Rates> Problem<'_, R> {
         let slopes: Vec<Vec<f64>> = (0..point.len())
             .map(|parameter| {
                 // Towards the inside of the bounds, so that the slope is one the search can follow.
-                let [low, _, high] = R::PARAMETERS[parameter].1;
+                let Bounds { low, high, .. } = R::BOUNDS[parameter];
                 let middle = f64::midpoint(low.ln(), high.ln());
                 let step = if point[parameter] > middle {
                     -STEP
@@ -219,8 +217,7 @@ fn solve(matrix: &[Vec<f64>], rhs: &[f64], damping: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Calibration;
-    use crate::kernel::{Gemm, Stream};
+    use roofline::{Gemm, GemmRates, Stream, StreamRates};
 
     #[test]
     fn elimination_solves_a_small_system() {
@@ -234,7 +231,7 @@ mod tests {
     #[test]
     fn known_parameters_are_found_again() {
         let gpu = Gpu::named("h100").unwrap();
-        let mut truth = Calibration::start("h100").gemm;
+        let mut truth = GemmRates::start();
         truth.set(&[4.0, 0.75, 20.0, 150.0, 0.8, 5.0, 2.5]);
         let sizes = [32.0, 200.0, 1000.0, 4096.0, 9000.0];
         let mut rows = Vec::new();
@@ -247,7 +244,7 @@ mod tests {
                 rows.push((shape, truth.seconds(&gpu, &shape)));
             }
         }
-        let found = fit(&Calibration::start("h100").gemm, &gpu, &rows);
+        let found = fit(&GemmRates::start(), &gpu, &rows);
         assert!(mean_loss(&found, &gpu, &rows) < 1e-5, "{found:?}");
         for (found, truth) in found.values().into_iter().zip(truth.values()) {
             assert!((found / truth).ln().abs() < 0.2, "{found} for {truth}");
@@ -257,7 +254,7 @@ mod tests {
     #[test]
     fn one_wild_row_does_not_move_the_rest() {
         let gpu = Gpu::named("a100").unwrap();
-        let mut truth = Calibration::start("a100").elementwise;
+        let mut truth = StreamRates::start();
         truth.set(&[4.0, 0.6]);
         let mut rows: Vec<_> = (10..60)
             .map(|i| {
@@ -269,7 +266,7 @@ mod tests {
             })
             .collect();
         rows[20].1 *= 50.0;
-        let found = fit(&Calibration::start("a100").elementwise, &gpu, &rows);
+        let found = fit(&StreamRates::start(), &gpu, &rows);
         for (found, truth) in found.values().into_iter().zip(truth.values()) {
             assert!((found / truth).ln().abs() < 0.02, "{found} for {truth}");
         }

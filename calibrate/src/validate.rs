@@ -2,18 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roofline::{
+    AllReduceRates, Calibration, DecodeRates, Deployment, EngineRates, GemmRates, Gpu, HostRates,
+    Kernel, KernelTiming, Model, PrefillRates, RooflineError, StreamRates,
+};
 use serde::Serialize;
 
-use crate::calibration::EngineRates;
 use crate::fit::fit;
-use crate::kernel::Kernel;
-use crate::measure::{Measurement, Observed};
-use crate::observed::{Fitted, Row, Split, folds, quantile, rows, shape_key};
-use crate::pass::Setting;
-use crate::rates::{
-    AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Roofline, StreamRates,
-};
-use crate::{Calibration, Gpu, Model, RooflineError};
+use crate::fitted::Fitted;
+use crate::measurement::{Measurement, Observed};
+use crate::rows::{FitRow, Split, folds, quantile, rows, shape_key};
 
 /// Distribution of `predicted / measured - 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -76,7 +74,7 @@ pub fn validate(
             Some(calibration) => calibration.clone(),
             None => Calibration::named(&gpu.calibration)?,
         };
-        let group = Group {
+        let group = OperatorGroup {
             gpu,
             base,
             refit: calibration.is_none(),
@@ -98,7 +96,7 @@ pub fn validate(
 }
 
 /// Measurements of one operator on one GPU from one source, and how they are tried.
-struct Group {
+struct OperatorGroup {
     gpu: Gpu,
     base: Calibration,
     refit: bool,
@@ -108,14 +106,14 @@ struct Group {
 }
 
 /// Relative errors of one row.
-struct Tried {
+struct RowErrors {
     range: &'static str,
     datasheet: f64,
     constant: f64,
     calibrated: f64,
 }
 
-impl Group {
+impl OperatorGroup {
     fn errors<R: Fitted>(&self, of: &[&Measurement]) -> Result<Vec<ErrorRow>, RooflineError> {
         let rows = rows::<R>(of, &self.gpu, &self.base)?;
         let predicted = if self.refit {
@@ -132,7 +130,7 @@ impl Group {
         let ranges: BTreeSet<&str> = tried.iter().map(|t| t.range).collect();
         let mut table = Vec::new();
         for range in std::iter::once("all").chain(ranges) {
-            let of_range: Vec<&Tried> = tried
+            let of_range: Vec<&RowErrors> = tried
                 .iter()
                 .filter(|t| range == "all" || t.range == range)
                 .collect();
@@ -143,7 +141,7 @@ impl Group {
         Ok(table)
     }
 
-    fn as_is<R: Fitted>(&self, rows: &[Row<R::Shape>]) -> Vec<Option<f64>> {
+    fn as_is<R: Fitted>(&self, rows: &[FitRow<R::Shape>]) -> Vec<Option<f64>> {
         let mut base = self.base.clone();
         let rates = R::place(&mut base);
         rows.iter()
@@ -152,10 +150,9 @@ impl Group {
     }
 
     /// Predictions by fits that did not see the row's fold; none where the shape was among what they saw.
-    fn held_out<R: Fitted>(&self, rows: &[Row<R::Shape>]) -> Vec<Option<f64>> {
+    fn held_out<R: Fitted>(&self, rows: &[FitRow<R::Shape>]) -> Vec<Option<f64>> {
         let fold_of = folds(rows, self.split, self.fold_count);
         let mut predicted = vec![None; rows.len()];
-        let start = R::place(&mut Calibration::start(&self.gpu.name)).clone();
         for fold in fold_of.iter().copied().collect::<BTreeSet<_>>() {
             let seen = || {
                 rows.iter()
@@ -167,7 +164,7 @@ impl Group {
             if training.is_empty() {
                 continue;
             }
-            let rates = fit(&start, &self.gpu, &training);
+            let rates = fit(&R::start(), &self.gpu, &training);
             let known: BTreeSet<String> = seen().map(|r| shape_key(&r.observed)).collect();
             for (i, row) in rows.iter().enumerate().filter(|(i, _)| fold_of[*i] == fold) {
                 if !known.contains(&shape_key(&row.observed)) {
@@ -178,38 +175,43 @@ impl Group {
         predicted
     }
 
-    fn tried<S>(&self, row: &Row<S>, predicted: f64) -> Result<Tried, RooflineError> {
+    fn tried<S>(&self, row: &FitRow<S>, predicted: f64) -> Result<RowErrors, RooflineError> {
         let error = |seconds: f64| seconds / row.seconds - 1.0;
-        Ok(Tried {
+        Ok(RowErrors {
             range: range(&self.gpu, &row.observed),
-            datasheet: error(self.reference(row, Roofline::Datasheet)?),
-            constant: error(self.reference(row, Roofline::Constant(self.gpu.utilisation))?),
+            datasheet: error(self.reference(row, KernelTiming::Datasheet)?),
+            constant: error(self.reference(row, KernelTiming::Constant(self.gpu.utilisation))?),
             calibrated: error(predicted),
         })
     }
 
-    fn reference<S>(&self, row: &Row<S>, roofline: Roofline) -> Result<f64, RooflineError> {
+    fn reference<S>(&self, row: &FitRow<S>, timing: KernelTiming) -> Result<f64, RooflineError> {
         match row.observed {
-            Observed::Kernel(kernel) => Ok(roofline.seconds(&self.gpu, &kernel)),
+            Observed::Kernel(kernel) => Ok(timing.seconds(&self.gpu, &kernel)),
             Observed::Prefill {
                 gpus,
                 batch,
                 prompt_tokens,
             } => {
                 let model = Model::named(&row.model)?;
-                let setting = Setting {
+                let deployment = Deployment {
                     model: &model,
                     gpu: &self.gpu,
                     gpus,
-                    roofline,
+                    timing,
                 };
-                let cost = setting.prefill_time(u64::from(batch), 0, u64::from(prompt_tokens));
-                Ok(cost.seconds)
+                let cost = deployment.prefill_time(u64::from(batch), 0, u64::from(prompt_tokens));
+                Ok(cost.total.seconds)
             }
         }
     }
 
-    fn error_row(&self, operator: &'static str, range: &'static str, of: &[&Tried]) -> ErrorRow {
+    fn error_row(
+        &self,
+        operator: &'static str,
+        range: &'static str,
+        of: &[&RowErrors],
+    ) -> ErrorRow {
         ErrorRow {
             operator,
             gpu: self.gpu.name.clone(),

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use roofline::{ErrorRow, Split, read_measurements, validate};
+use calibrate::{ErrorRow, Split, read_measurements, validate};
 
 fn data(files: &[&str]) -> Option<Vec<PathBuf>> {
     let root = Path::new("../../shared/data");
@@ -26,7 +26,7 @@ fn table(files: &[&str], split: Split) -> Option<Vec<ErrorRow>> {
 }
 
 /// Limits in percent on median and 90th percentile, and that the fit beats both references by a factor.
-fn within(table: &[ErrorRow], operator: &str, gpu: &str, range: &str, [median, p90]: [f64; 2]) {
+fn within(table: &[ErrorRow], operator: &str, gpu: &str, range: &str, limit: Limit) {
     let rows = table
         .iter()
         .filter(|r| r.operator == operator && r.gpu == gpu && r.range == range);
@@ -41,12 +41,22 @@ fn within(table: &[ErrorRow], operator: &str, gpu: &str, range: &str, [median, p
             e.p90 * 100.0
         );
         assert!(
-            e.median <= median / 100.0 && e.p90 <= p90 / 100.0,
+            e.median <= limit.median / 100.0 && e.p90 <= limit.p90 / 100.0,
             "{row:?}"
         );
         let reference = row.datasheet.median.min(row.constant.median);
         assert!(e.median < reference / 2.0, "{row:?}");
     }
+}
+
+/// Largest errors, in percent.
+struct Limit {
+    median: f64,
+    p90: f64,
+}
+
+fn limit(median: f64, p90: f64) -> Limit {
+    Limit { median, p90 }
 }
 
 /// A limit that the promise does not set.
@@ -61,8 +71,8 @@ fn matrix_products_of_unseen_weights() {
     let Some(table) = table(&files, Split::Shape) else {
         return;
     };
-    within(&table, "gemm", "h100", "compute-bound", [5.0, 15.0]);
-    within(&table, "gemm", "a100", "compute-bound", [5.0, 22.0]);
+    within(&table, "gemm", "h100", "compute-bound", limit(5.0, 15.0));
+    within(&table, "gemm", "a100", "compute-bound", limit(5.0, 22.0));
 }
 
 #[test]
@@ -76,8 +86,8 @@ fn layers_of_an_unseen_model() {
     let Some(table) = table(&files, Split::Model) else {
         return;
     };
-    within(&table, "gemm", "h100", "all", [7.0, 18.0]);
-    within(&table, "gemm", "a100", "all", [7.0, 18.0]);
+    within(&table, "gemm", "h100", "all", limit(7.0, 18.0));
+    within(&table, "gemm", "a100", "all", limit(7.0, 18.0));
 }
 
 #[test]
@@ -89,8 +99,8 @@ fn prefill_attention_of_unseen_heads() {
     let Some(table) = table(&files, Split::Shape) else {
         return;
     };
-    within(&table, "prefill-attention", "h100", "all", [10.0, ANY]);
-    within(&table, "prefill-attention", "a100", "all", [10.0, ANY]);
+    within(&table, "prefill-attention", "h100", "all", limit(10.0, ANY));
+    within(&table, "prefill-attention", "a100", "all", limit(10.0, ANY));
 }
 
 #[test]
@@ -102,8 +112,8 @@ fn decode_attention_of_unseen_heads() {
     let Some(table) = table(&files, Split::Shape) else {
         return;
     };
-    within(&table, "decode-attention", "h100", "all", [12.0, ANY]);
-    within(&table, "decode-attention", "a100", "all", [18.0, ANY]);
+    within(&table, "decode-attention", "h100", "all", limit(12.0, ANY));
+    within(&table, "decode-attention", "a100", "all", limit(18.0, ANY));
 }
 
 #[test]
@@ -120,9 +130,9 @@ fn a_suffix_on_a_cached_prefix() {
         "prefill-attention",
         "rtx-pro-6000",
         "all",
-        [6.0, 20.0],
+        limit(6.0, 20.0),
     );
-    within(&table, "prefill-attention", "h100", "all", [6.0, 20.0]);
+    within(&table, "prefill-attention", "h100", "all", limit(6.0, 20.0));
 }
 
 #[test]
@@ -130,6 +140,6 @@ fn whole_prefills_of_unseen_shapes() {
     let Some(table) = table(&["splitwise-perf/perf_model.csv"], Split::Shape) else {
         return;
     };
-    within(&table, "whole-prefill", "h100", "all", [10.0, ANY]);
-    within(&table, "whole-prefill", "a100", "all", [10.0, ANY]);
+    within(&table, "whole-prefill", "h100", "all", limit(10.0, ANY));
+    within(&table, "whole-prefill", "a100", "all", limit(10.0, ANY));
 }

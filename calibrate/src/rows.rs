@@ -2,106 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::calibration::{EngineRates, WholePass};
-use crate::kernel::{AllReduce, DecodeAttention, Gemm, HostCopy, Kernel, PrefillAttention, Stream};
-use crate::measure::{Measurement, Observed};
-use crate::pass::Setting;
-use crate::rates::{
-    AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Rates, Roofline, StreamRates,
-};
-use crate::{Calibration, Gpu, Model, RooflineError};
+use roofline::{Calibration, Gpu, Kernel, RooflineError};
+
+use crate::fitted::Fitted;
+use crate::measurement::{Measurement, Observed};
 
 /// Fewer weights or head shapes than this cannot be split by; the whole shape is the key then.
 const FEWEST_KEYS: usize = 6;
 
 /// One shape and its time: the median of all measurements of it in one source and model.
 #[derive(Debug, Clone)]
-pub(crate) struct Row<S> {
+pub(crate) struct FitRow<S> {
     pub(crate) shape: S,
     pub(crate) seconds: f64,
     pub(crate) model: String,
     pub(crate) observed: Observed,
-}
-
-/// A form that is fitted to measurements, and its place in a calibration.
-pub(crate) trait Fitted: Rates {
-    fn shape(
-        of: &Measurement,
-        gpu: &Gpu,
-        base: &Calibration,
-    ) -> Result<Option<Self::Shape>, RooflineError>;
-    fn place(calibration: &mut Calibration) -> &mut Self;
-}
-
-macro_rules! fitted_to_kernels {
-    ($($rates:ty, $variant:ident($shape:ty), $field:ident;)+) => {
-        $(impl Fitted for $rates {
-            fn shape(
-                of: &Measurement, _gpu: &Gpu, _base: &Calibration,
-            ) -> Result<Option<$shape>, RooflineError> {
-                Ok(match of.observed {
-                    Observed::Kernel(Kernel::$variant(shape)) => Some(shape),
-                    _ => None,
-                })
-            }
-
-            fn place(calibration: &mut Calibration) -> &mut Self {
-                &mut calibration.$field
-            }
-        })+
-    };
-}
-
-fitted_to_kernels! {
-    GemmRates, Gemm(Gemm), gemm;
-    PrefillRates, Prefill(PrefillAttention), prefill_attention;
-    DecodeRates, Decode(DecodeAttention), decode_attention;
-    StreamRates, Stream(Stream), elementwise;
-    AllReduceRates, AllReduce(AllReduce), all_reduce;
-    HostRates, HostCopy(HostCopy), host_copy;
-}
-
-impl Fitted for EngineRates {
-    fn shape(
-        of: &Measurement,
-        gpu: &Gpu,
-        base: &Calibration,
-    ) -> Result<Option<WholePass>, RooflineError> {
-        let Observed::Prefill {
-            gpus,
-            batch,
-            prompt_tokens,
-        } = of.observed
-        else {
-            return Ok(None);
-        };
-        let model = Model::named(&of.model)?;
-        let roofline = Roofline::Calibrated(base);
-        let setting = Setting {
-            model: &model,
-            gpu,
-            gpus,
-            roofline,
-        };
-        let kernels_s = setting
-            .prefill_time(u64::from(batch), 0, u64::from(prompt_tokens))
-            .seconds;
-        Ok(Some(WholePass {
-            tokens: f64::from(batch) * f64::from(prompt_tokens),
-            batched: batch > 1,
-            gpus: f64::from(gpus),
-            kernels_s,
-        }))
-    }
-
-    fn place(calibration: &mut Calibration) -> &mut Self {
-        calibration.engine.get_or_insert(Self {
-            floor_us: 50_000.0,
-            slowdown: 1.2,
-            long_us: 30.0,
-            batched_us: 10.0,
-        })
-    }
 }
 
 /// The rows of `R` among the measurements, in a fixed order.
@@ -109,7 +24,7 @@ pub(crate) fn rows<R: Fitted>(
     measurements: &[&Measurement],
     gpu: &Gpu,
     base: &Calibration,
-) -> Result<Vec<Row<R::Shape>>, RooflineError> {
+) -> Result<Vec<FitRow<R::Shape>>, RooflineError> {
     let mut of_shape: BTreeMap<(&str, String), Vec<&Measurement>> = BTreeMap::new();
     for of in measurements {
         let key = (of.model.as_str(), shape_key(&of.observed));
@@ -121,7 +36,7 @@ pub(crate) fn rows<R: Fitted>(
             continue;
         };
         let seconds = median(of.iter().map(|m| m.seconds).collect());
-        rows.push(Row {
+        rows.push(FitRow {
             shape,
             seconds,
             model: model.to_owned(),
@@ -157,7 +72,7 @@ pub enum Split {
 }
 
 /// The fold of each row. Rows of one key are in one fold, so that none is predicted from its like.
-pub(crate) fn folds<S>(rows: &[Row<S>], split: Split, count: usize) -> Vec<usize> {
+pub(crate) fn folds<S>(rows: &[FitRow<S>], split: Split, count: usize) -> Vec<usize> {
     let keys = match split {
         Split::Model => rows.iter().map(|r| r.model.clone()).collect(),
         Split::Shape => split_keys(rows),
@@ -180,7 +95,7 @@ pub(crate) fn folds<S>(rows: &[Row<S>], split: Split, count: usize) -> Vec<usize
     keys.iter().map(|key| fold_of[key]).collect()
 }
 
-fn split_keys<S>(rows: &[Row<S>]) -> Vec<String> {
+fn split_keys<S>(rows: &[FitRow<S>]) -> Vec<String> {
     let coarse: Vec<String> = rows.iter().map(|r| coarse_key(&r.observed)).collect();
     if coarse.iter().collect::<BTreeSet<_>>().len() >= FEWEST_KEYS {
         coarse
