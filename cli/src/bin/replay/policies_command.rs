@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use cli::lists::EVERY;
+use cli::policies::EVERY;
 use cli::output::write_output;
 use policies::{ADMISSION, EVICTION, Entry, Track};
 

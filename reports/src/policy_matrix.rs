@@ -3,7 +3,9 @@
 use replay::{Report, RunRecord, TraceRecord};
 
 use crate::numbers::{bytes, percent};
-use crate::run_table::{head, notes};
+use crate::page::list;
+use crate::replay_page::{head, notes, scenarios};
+use crate::table::{Align, Table};
 
 /// What the cells of a table hold.
 const LEGEND: &str = "Tokens hit / prefill recovered, in per cent. The best that a policy without hints reaches at a \
@@ -13,44 +15,40 @@ const LEGEND: &str = "Tokens hit / prefill recovered, in per cent. The best that
 const OVERVIEW: &str = "Prefill recovered over the most that the oracle allows, in per cent, averaged over the capacities. \
     The best without hints is bold.\n";
 
-/// One section a trace: what was replayed, then a table with a row a policy pair and a column a capacity. Runs held against
-/// the oracle bring a row of what it certifies that no policy can pass; of several traces, an overview stands before them.
-pub fn run_markdown(report: &Report) -> String {
-    let sections = report.traces.iter().map(|trace| {
-        let of_trace = report.runs.iter().filter(|run| run.trace == trace.path);
-        section(trace, &of_trace.collect::<Vec<_>>())
-    });
-    overview(report)
+/// One section per scenario: what was replayed, then a table with one row per policy pair and one column per capacity. Runs
+/// scored against the oracle bring a row of the bound that no policy can exceed; of several scenarios, an overview stands
+/// before them.
+pub fn policy_matrix(report: &Report) -> String {
+    let scenarios = scenarios(report);
+    let sections = scenarios.iter().map(|(trace, runs)| section(trace, runs));
+    overview(&scenarios)
         .into_iter()
         .chain(sections)
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// A row a policy pair, a column a trace: the mean capture over the capacities.
-fn overview(report: &Report) -> Option<String> {
-    let runs: Vec<_> = report.runs.iter().collect();
-    if report.traces.len() < 2 || runs.iter().any(|run| run.against_oracle.is_none()) {
+/// One row per policy pair, one column per scenario: the mean capture over the capacities.
+fn overview(scenarios: &[(&TraceRecord, Vec<&RunRecord>)]) -> Option<String> {
+    let mut runs = scenarios.iter().flat_map(|(_, runs)| runs);
+    if scenarios.len() < 2 || runs.any(|run| run.against_oracle.is_none()) {
         return None;
     }
-    let pairs = firsts(&runs, pair);
-    let captures: Vec<Vec<_>> = report
-        .traces
+    let runs: Vec<_> = scenarios
         .iter()
-        .map(|trace| {
-            let of_trace = runs.iter().filter(|run| run.trace == trace.path);
-            let of_trace: Vec<_> = of_trace.copied().collect();
-            let capture = |row: &&RunRecord| mean_capture(row, &of_trace);
-            pairs.iter().map(capture).collect()
-        })
+        .flat_map(|(_, runs)| runs.iter().copied())
         .collect();
-    let mut rows = vec![
-        ["policy", "admission"]
-            .into_iter()
-            .chain(report.traces.iter().map(|trace| trace.path.as_str()))
-            .map(str::to_owned)
-            .collect(),
-    ];
+    let pairs = firsts(&runs, pair);
+    let captures: Vec<Vec<_>> = scenarios
+        .iter()
+        .map(|(_, runs)| pairs.iter().map(|row| mean_capture(row, runs)).collect())
+        .collect();
+    let several_prices = firsts(&runs, |run| (&run.model, &run.gpu, &run.cost)).len() > 1;
+    let name = |(trace, runs): &(&TraceRecord, Vec<&RunRecord>)| match runs.first() {
+        Some(run) if several_prices => format!("{}, {}", trace.path, run.cost),
+        _ => trace.path.clone(),
+    };
+    let mut table = matrix(scenarios.iter().map(name));
     for (index, row) in pairs.iter().enumerate() {
         let cells = captures.iter().map(|column| {
             let rivals = pairs
@@ -63,9 +61,19 @@ fn overview(report: &Report) -> Option<String> {
                 rivals.filter_map(|(_, capture)| *capture),
             )
         });
-        rows.push(names(row).into_iter().chain(cells).collect());
+        table.push(names(row).into_iter().chain(cells).collect());
     }
-    Some(format!("### Overview\n\n{OVERVIEW}\n{}", lines(&rows)))
+    Some(format!(
+        "### Overview\n\n{OVERVIEW}\n{}",
+        table.markdown()
+    ))
+}
+
+/// A table of policy pairs, with columns of figures.
+fn matrix(columns: impl Iterator<Item = String>) -> Table {
+    let words = ["policy", "admission"].map(|name| (name.to_owned(), Align::Left));
+    let figures = columns.map(|name| (name, Align::Right));
+    Table::new(words.into_iter().chain(figures))
 }
 
 fn mean_capture(row: &RunRecord, runs: &[&RunRecord]) -> Option<f64> {
@@ -79,28 +87,25 @@ fn mean_capture(row: &RunRecord, runs: &[&RunRecord]) -> Option<f64> {
 
 fn section(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
     let path = &trace.path;
-    let head = head(trace, runs);
-    let head = head.strip_prefix(&format!("{path}: ")).unwrap_or(&head);
-    let path = path.replace('|', "\\|");
-    let mut text = format!("### {path}\n\n{}\n{LEGEND}\n", list(head.lines()));
-    text.push_str(&table(trace, runs));
+    let mut head = head(trace, runs);
+    if let Some(rest) = head[0].strip_prefix(&format!("{path}: ")) {
+        head[0] = rest.to_owned();
+    }
+    let title = path.replace('|', "\\|");
+    let mut text = format!("### {title}\n\n{}{LEGEND}\n", list(&head));
+    text.push_str(&table(trace, runs).markdown());
     let notes = notes(runs);
     if !notes.is_empty() {
         text.push('\n');
-        text.push_str(&list(notes.iter().map(String::as_str)));
+        text.push_str(list(&notes).trim_end_matches('\n'));
+        text.push('\n');
     }
     text
 }
 
-fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
-    items.map(|item| format!("- {item}\n")).collect()
-}
-
-fn table(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
+fn table(trace: &TraceRecord, runs: &[&RunRecord]) -> Table {
     let columns = firsts(runs, |run| run.capacity_bytes);
-    let mut header = vec!["policy".to_owned(), "admission".to_owned()];
-    header.extend(columns.iter().map(|column| capacity(trace, column)));
-    let mut rows = vec![header];
+    let mut table = matrix(columns.iter().map(|column| capacity(trace, column)));
     for row in firsts(runs, pair) {
         let cells = columns.iter().map(|column| {
             let mut of_column = runs
@@ -109,10 +114,10 @@ fn table(trace: &TraceRecord, runs: &[&RunRecord]) -> String {
             let run = of_column.find(|run| pair(run) == pair(row));
             run.map_or_else(String::new, |run| cell(run, runs))
         });
-        rows.push(names(row).into_iter().chain(cells).collect());
+        table.push(names(row).into_iter().chain(cells).collect());
     }
-    rows.extend(limits(&columns));
-    lines(&rows)
+    limits(&columns).into_iter().for_each(|row| table.push(row));
+    table
 }
 
 fn pair(run: &RunRecord) -> (&str, &str) {
@@ -189,7 +194,7 @@ fn number(share: Option<f64>) -> String {
     percent(share).trim_end_matches('%').to_owned()
 }
 
-/// Rows of what no policy can pass.
+/// Rows of what no policy can exceed.
 fn limits(columns: &[&RunRecord]) -> Vec<Vec<String>> {
     let row = |name: &str, cell: &dyn Fn(&RunRecord) -> String| {
         let mut row = vec![name.to_owned(), String::new()];
@@ -208,7 +213,7 @@ fn limits(columns: &[&RunRecord]) -> Vec<Vec<String>> {
         });
         cell.unwrap_or_default()
     };
-    let unlimited = |run: &RunRecord| {
+    let infinite = |run: &RunRecord| {
         let ceiling = &run.ceiling;
         let hit = number(ceiling.token_hit_rate);
         format!("{hit} / {}", number(ceiling.prefill_recovered))
@@ -217,53 +222,14 @@ fn limits(columns: &[&RunRecord]) -> Vec<Vec<String>> {
     if columns.iter().any(|run| run.against_oracle.is_some()) {
         rows.push(row("*oracle: at most*", &oracle));
     }
-    rows.push(row("*unlimited cache*", &unlimited));
+    rows.push(row("*infinite cache*", &infinite));
     rows
-}
-
-/// The rows, the first of them the header; the first two columns to the left, figures to the right.
-fn lines(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let widths: Vec<_> = (0..columns)
-        .map(|column| {
-            rows.iter()
-                .map(|row| row[column].chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let line = |row: &[String]| {
-        let mut text = String::from("|");
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            text.push_str(&match column {
-                0 | 1 => format!(" {cell:<width$} |"),
-                _ => format!(" {cell:>width$} |"),
-            });
-        }
-        text + "\n"
-    };
-    let rule: Vec<_> = widths
-        .iter()
-        .enumerate()
-        .map(|(column, width)| match column {
-            0 | 1 => "-".repeat(*width),
-            _ => "-".repeat(width - 1) + ":",
-        })
-        .collect();
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        text.push_str(&line(row));
-        if index == 0 {
-            text.push_str(&line(&rule));
-        }
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use replay::{AgainstOracle, Ceiling, SCHEMA, Ttft};
+    use replay::{AgainstOracle, InfiniteCache};
 
     use super::*;
 
@@ -282,7 +248,7 @@ mod tests {
 
     /// A run that hits so many of 10,000 tokens and recovers as many of 10,000 seconds.
     fn run(policy: &str, capacity_blocks: u64, hit_tokens: u64) -> RunRecord {
-        let ceiling = Ceiling {
+        let ceiling = InfiniteCache {
             hit_tokens: 9_000,
             token_hit_rate: Some(0.9),
             prefill_seconds_recovered: 9_000.0,
@@ -296,37 +262,14 @@ mod tests {
             model: "course-7b".to_owned(),
             gpu: "course-h100".to_owned(),
             track: "online",
-            hints_missing: false,
-            evict_unit: "block",
-            seed: 0,
             capacity_bytes: capacity_blocks * 1_000_000,
             capacity_blocks,
-            warmup_requests: 0,
-            requests: 20,
             prompt_tokens: 10_000,
-            prompt_blocks: 600,
-            hit_tokens,
-            hit_blocks: hit_tokens / 16,
             token_hit_rate: Some(hit_tokens as f64 / 10_000.0),
-            block_hit_rate: Some(hit_tokens as f64 / 9_600.0),
             prefill_seconds_cold: 10_000.0,
-            prefill_seconds_recovered: hit_tokens as f64,
             prefill_recovered: Some(hit_tokens as f64 / 10_000.0),
-            flops_recovered: 0.0,
             ceiling,
-            against_oracle: None,
-            ttft_seconds: Ttft::default(),
-            admitted_blocks: 0,
-            rejected_blocks: 0,
-            evicted_blocks: 0,
-            churn: None,
-            reaccessed_blocks: 0,
-            saved_states: None,
-            evicted_states: None,
-            rounding_lost_tokens: None,
-            policy_faults: 0,
-            first_fault: None,
-            timings: None,
+            ..RunRecord::default()
         }
     }
 
@@ -341,11 +284,7 @@ mod tests {
     }
 
     fn report(runs: Vec<RunRecord>) -> Report {
-        Report {
-            schema: SCHEMA,
-            traces: vec![trace()],
-            runs,
-        }
+        Report::new(vec![trace()], runs)
     }
 
     #[test]
@@ -368,13 +307,13 @@ mod tests {
             run
         };
         let report = report(runs.into_iter().map(oracle).collect());
-        assert_snapshot!(run_markdown(&report), @r"
+        assert_snapshot!(policy_matrix(&report), @r"
         ### a.parquet
 
         - 20 requests, 10,000 prompt tokens
         - 700 block touches, 400 distinct blocks of 16 tokens
         - prefill of course-7b on course-h100, cost model course: 10000.00 s without a cache
-        - unlimited cache: 90.00% of tokens hit, 90.00% of prefill recovered (9000.00 s)
+        - infinite cache: 90.00% of tokens hit, 90.00% of prefill recovered (9000.00 s)
 
         Tokens hit / prefill recovered, in per cent. The best that a policy without hints reaches at a capacity is bold.
 
@@ -384,7 +323,7 @@ mod tests {
         | `clock`           | `all`     | **50.00** / **50.00** |         68.00 / 68.00 |
         | `parrot` (hints)  | `all`     |         60.00 / 60.00 |         80.00 / 80.00 |
         | *oracle: at most* |           |         86.00 / 85.00 |         86.00 / 85.00 |
-        | *unlimited cache* |           |         90.00 / 90.00 |         90.00 / 90.00 |
+        | *infinite cache* |           |         90.00 / 90.00 |         90.00 / 90.00 |
 
         - parrot reads declared hints, and this trace has none: it decides as it does without
         ");
@@ -392,25 +331,25 @@ mod tests {
 
     #[test]
     fn an_overview_of_several_traces() {
-        let of = |trace: &str, policy, captures: [f64; 2]| {
+        let of = |trace_index, policy, captures: [f64; 2]| {
             captures.map(|capture| RunRecord {
-                trace: trace.to_owned(),
+                trace_index,
                 against_oracle: Some(against(capture)),
                 ..run(policy, 40, 5_000)
             })
         };
         let runs = [
-            of("a.parquet", "lru", [0.5, 0.7]),
-            of("a.parquet", "fifo", [0.6, 0.4]),
-            of("b.parquet", "lru", [0.8, 0.8]),
-            of("b.parquet", "fifo", [0.8, 1.0]),
+            of(0, "lru", [0.5, 0.7]),
+            of(0, "fifo", [0.6, 0.4]),
+            of(1, "lru", [0.8, 0.8]),
+            of(1, "fifo", [0.8, 1.0]),
         ];
         let mut report = report(runs.concat());
         report.traces.push(TraceRecord {
             path: "b.parquet".to_owned(),
             ..trace()
         });
-        assert_snapshot!(overview(&report).unwrap(), @r"
+        assert_snapshot!(overview(&scenarios(&report)).unwrap(), @r"
         ### Overview
 
         Prefill recovered over the most that the oracle allows, in per cent, averaged over the capacities. The best without hints is bold.
@@ -421,7 +360,7 @@ mod tests {
         | `fifo` | `all`     |     50.00 | **90.00** |
         ");
         report.runs[3].against_oracle = None;
-        assert_eq!(overview(&report), None);
+        assert_eq!(overview(&scenarios(&report)), None);
     }
 
     #[test]
@@ -436,14 +375,14 @@ mod tests {
             ..run("lru", 0, 0)
         };
         let report = report(vec![run("lru", 40, 5_000), cheap, nothing]);
-        let text = run_markdown(&report);
+        let text = policy_matrix(&report);
         let (_, table) = text.split_once("bold.\n\n").unwrap();
         assert_snapshot!(table, @r"
         | policy            | admission |       10% (40 MB) |      0% (0 B) |
         | ----------------- | --------- | ----------------: | ------------: |
         | `lru`             | `all`     | **50.00** / 50.00 |         - / - |
         | `fifo`            | `all`     | 40.00 / **60.00** |               |
-        | *unlimited cache* |           |     90.00 / 90.00 | 90.00 / 90.00 |
+        | *infinite cache* |           |     90.00 / 90.00 | 90.00 / 90.00 |
         ");
     }
 }
