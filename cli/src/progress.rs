@@ -22,7 +22,10 @@ impl Default for TerminalProgress {
 impl TerminalProgress {
     fn current(&self) -> ProgressBar {
         // A bar is no worse for a thread that panicked while it advanced.
-        let bar = self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let bar = self
+            .bar
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         bar.clone()
     }
 
@@ -35,7 +38,10 @@ impl TerminalProgress {
 impl Progress for TerminalProgress {
     fn stage(&self, what: &'static str, length: u64) {
         self.finish();
-        let mut bar = self.bar.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut bar = self
+            .bar
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         *bar = progress_bar(length, what);
     }
 

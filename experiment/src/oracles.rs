@@ -153,11 +153,12 @@ impl Experiment {
             })
             .collect();
         progress.stage("comparing with the oracle", jobs.len() as u64);
-        let compare = |(prepared, setting, policy): (&Prepared<'_>, OracleSetting, &PolicyFactory)| {
-            let run = prepared.compare(setting, policy, question);
-            progress.advance(1);
-            run
-        };
+        let compare =
+            |(prepared, setting, policy): (&Prepared<'_>, OracleSetting, &PolicyFactory)| {
+                let run = prepared.compare(setting, policy, question);
+                progress.advance(1);
+                run
+            };
         let runs = jobs.into_par_iter().map(compare).collect();
         Ok(Report::new(self.trace_records(), runs))
     }

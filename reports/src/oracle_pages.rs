@@ -30,13 +30,17 @@ const BRACKETS: &[Column<OracleRun>] = &[
     Column::numbers("feasible s", |run| seconds(run.bracket.seconds.lower)),
     Column::numbers("no more than s", |run| seconds(run.bracket.seconds.upper)),
     Column::numbers("gap", |run| percent(Some(run.bracket.seconds.gap))),
-    Column::numbers("no bypass s", |run| {
+    Column::numbers("no bypass s", |run: &OracleRun| {
         let found = run.no_bypass.as_ref();
-        found.map_or_else(String::new, |found| seconds(found.prefill_seconds_recovered))
+        found.map_or_else(String::new, |found| {
+            seconds(found.prefill_seconds_recovered)
+        })
     })
     .when(|runs| runs.iter().any(|run| run.no_bypass.is_some())),
-    Column::numbers("took s", |run| run.wall_seconds.map_or_else(String::new, seconds))
-        .when(|runs| runs.iter().any(|run| run.wall_seconds.is_some())),
+    Column::numbers("took s", |run: &OracleRun| {
+        run.wall_seconds.map_or_else(String::new, seconds)
+    })
+    .when(|runs| runs.iter().any(|run| run.wall_seconds.is_some())),
 ];
 
 fn seconds(seconds: f64) -> String {
@@ -47,12 +51,19 @@ fn seconds(seconds: f64) -> String {
 pub fn brackets_page(report: &Report<OracleRun>) -> Page {
     let mut sections = Vec::new();
     for (index, trace) in report.traces.iter().enumerate() {
-        let of_trace = report.runs.iter().filter(|run| run.setting.trace_index == index);
+        let of_trace = report
+            .runs
+            .iter()
+            .filter(|run| run.setting.trace_index == index);
         let runs: Vec<_> = of_trace.collect();
         let same_price = |a: &&OracleRun, b: &&OracleRun| {
             let price = |run: &OracleRun| {
                 let setting = &run.setting;
-                (setting.model.clone(), setting.gpu.clone(), setting.cost.clone())
+                (
+                    setting.model.clone(),
+                    setting.gpu.clone(),
+                    setting.cost.clone(),
+                )
             };
             price(a) == price(b)
         };
@@ -87,20 +98,20 @@ fn head(trace: &TraceRecord, run: &OracleRun) -> Vec<String> {
     lines
 }
 
-/// A point of a curve, with the trace that it is a share of.
-struct Point<'a> {
-    trace: &'a TraceRecord,
-    point: &'a CurvePoint,
+/// A point of a curve, with the tokens that it is a share of.
+struct Point {
+    prompt_tokens: u64,
+    point: CurvePoint,
 }
 
-impl Point<'_> {
+impl Point {
     fn rate(&self, hit_tokens: u64) -> String {
-        let share = hit_tokens as f64 / self.trace.prompt_tokens as f64;
-        percent((self.trace.prompt_tokens > 0).then_some(share))
+        let share = hit_tokens as f64 / self.prompt_tokens as f64;
+        percent((self.prompt_tokens > 0).then_some(share))
     }
 }
 
-const CURVE: &[Column<Point<'_>>] = &[
+const CURVE: &[Column<Point>] = &[
     Column::numbers("blocks", |at| grouped(at.point.capacity_blocks)),
     Column::numbers("LRU", |at| at.rate(at.point.lru_hit_tokens)),
     Column::numbers("second-occurrence LRU", |at| {
@@ -116,8 +127,16 @@ const CURVE: &[Column<Point<'_>>] = &[
 /// One section per trace: what it holds, then one row per capacity.
 pub fn curve_page(report: &Report<CurvePoint>) -> Page {
     let sections = report.traces.iter().enumerate().map(|(index, trace)| {
-        let points = report.runs.iter().filter(|point| point.trace_index == index);
-        let points: Vec<_> = points.map(|point| Point { trace, point }).collect();
+        let points = report
+            .runs
+            .iter()
+            .filter(|point| point.trace_index == index);
+        let points: Vec<_> = points
+            .map(|point| Point {
+                prompt_tokens: trace.prompt_tokens,
+                point: point.clone(),
+            })
+            .collect();
         let mut head = trace_lines(trace);
         head.push("tokens hit".to_owned());
         Section {
@@ -131,23 +150,23 @@ pub fn curve_page(report: &Report<CurvePoint>) -> Page {
 
 /// One bucket of one comparison.
 #[derive(Serialize)]
-struct Bucket<'a> {
-    trace: &'a str,
-    cost: &'a str,
+struct Bucket {
+    trace: String,
+    cost: String,
     capacity_blocks: u64,
-    policy: &'a str,
-    admission: &'a str,
-    dimension: &'a str,
-    bucket: &'a str,
+    policy: String,
+    admission: String,
+    dimension: String,
+    bucket: String,
     #[serde(flatten)]
     evictions: Evictions,
 }
 
-const REGRET: &[Column<Bucket<'_>>] = &[
-    Column::words("evicted blocks by", |row| row.dimension.to_owned()),
-    Column::words("", |row| match row.dimension {
+const REGRET: &[Column<Bucket>] = &[
+    Column::words("evicted blocks by", |row| row.dimension.clone()),
+    Column::words("", |row| match row.dimension.as_str() {
         ALL => String::new(),
-        _ => row.bucket.to_owned(),
+        _ => row.bucket.clone(),
     }),
     Column::numbers("premature", |row| grouped(row.evictions.premature_blocks)),
     Column::numbers("lost s", |row| seconds(row.evictions.premature_seconds)),
@@ -210,15 +229,15 @@ fn regret_head(run: &RegretRun) -> Vec<String> {
     ]
 }
 
-fn buckets(run: &RegretRun) -> Vec<Bucket<'_>> {
-    let bucket = |dimension, bucket, evictions| Bucket {
-        trace: &run.setting.trace,
-        cost: &run.setting.cost,
+fn buckets(run: &RegretRun) -> Vec<Bucket> {
+    let bucket = |dimension: &str, bucket: &str, evictions| Bucket {
+        trace: run.setting.trace.clone(),
+        cost: run.setting.cost.clone(),
         capacity_blocks: run.capacity_blocks,
-        policy: &run.policy,
-        admission: &run.admission,
-        dimension,
-        bucket,
+        policy: run.policy.clone(),
+        admission: run.admission.clone(),
+        dimension: dimension.to_owned(),
+        bucket: bucket.to_owned(),
         evictions,
     };
     let by = run.regret.by.iter();

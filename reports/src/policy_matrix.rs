@@ -63,10 +63,7 @@ fn overview(scenarios: &[(&TraceRecord, Vec<&RunRecord>)]) -> Option<String> {
         });
         table.push(names(row).into_iter().chain(cells).collect());
     }
-    Some(format!(
-        "### Overview\n\n{OVERVIEW}\n{}",
-        table.markdown()
-    ))
+    Some(format!("### Overview\n\n{OVERVIEW}\n{}", table.markdown()))
 }
 
 /// A table of policy pairs, with columns of figures.

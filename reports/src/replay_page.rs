@@ -18,16 +18,16 @@ const COLUMNS: &[Column<RunRecord>] = &[
         let p99 = run.ttft_seconds.p99;
         p99.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3}"))
     }),
-    Column::numbers("capture", |run| {
+    Column::numbers("capture", |run: &RunRecord| {
         percent(run.against_oracle.as_ref().and_then(|run| run.capture))
     })
     .when(with_oracle),
-    Column::numbers("gap closed", |run| {
+    Column::numbers("gap closed", |run: &RunRecord| {
         percent(run.against_oracle.as_ref().and_then(|run| run.gap_closed))
     })
     .when(with_oracle),
     // Seconds saved make room for what they are held against.
-    Column::numbers("saved s", |run| {
+    Column::numbers("saved s", |run: &RunRecord| {
         format!("{:.2}", run.prefill_seconds_recovered)
     })
     .when(|runs| !with_oracle(runs)),
