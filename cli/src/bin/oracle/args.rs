@@ -82,7 +82,7 @@ pub(crate) struct Effort {
     pub(crate) gap: f64,
 
     /// Steps that lower the upper bound in seconds, at most.
-    #[arg(long, value_name = "COUNT", default_value_t = oracle::Options::default().steps)]
+    #[arg(long, value_name = "COUNT", default_value_t = oracle::OracleOptions::default().steps)]
     pub(crate) steps: u32,
 
     /// Threads [default: all cores].
@@ -91,8 +91,8 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    pub(crate) fn options(&self) -> oracle::Options {
-        oracle::Options {
+    pub(crate) fn options(&self) -> oracle::OracleOptions {
+        oracle::OracleOptions {
             gap: self.gap,
             steps: self.steps,
         }

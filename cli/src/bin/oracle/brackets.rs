@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use cli::input::{Pricing, trace_record};
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
-use oracle::{Oracle, OracleRun, Setting, StateOracle};
+use oracle::{BlockMemory, Oracle, OracleRun, OracleSetting};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
 use serde::Serialize;
@@ -61,33 +61,25 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
         .par_iter()
         .map(|loaded| prepare(loaded, pricing, &args.effort))
         .collect::<Result<_>>()?;
-    let states: Vec<_> = oracles
-        .par_iter()
-        .zip(traces)
-        .map(|(oracle, loaded)| of_states(oracle, loaded, pricing))
-        .collect();
     let jobs: Vec<_> = traces
         .iter()
-        .zip(oracles.iter().zip(&states))
-        .flat_map(|(loaded, oracles)| {
-            settings(loaded, pricing, &args.effort).map(move |setting| (loaded, oracles, setting))
+        .zip(&oracles)
+        .flat_map(|(loaded, oracle)| {
+            settings(loaded, pricing, &args.effort).map(move |setting| (oracle, setting))
         })
         .collect();
     let bar = progress_bar(jobs.len() as u64, "bracketing capacities");
     let options = args.effort.options();
-    type Oracles<'a> = (&'a Oracle<'a>, &'a Option<StateOracle<'a>>);
-    let one = |(loaded, (oracle, states), setting): (&Loaded, Oracles<'_>, Setting)| {
+    let one = |(oracle, setting): (&Oracle<'_>, OracleSetting)| {
         let clock = args.timings.then(Instant::now);
-        let block_bytes = pricing.block_bytes(&loaded.workload);
-        let capacity_blocks = setting.capacity_bytes / block_bytes;
-        let bracket = match states {
-            None => oracle.bracket(capacity_blocks, &options),
-            Some(states) => states.bracket(setting.capacity_bytes, &options),
-        };
+        let capacity_bytes = setting.capacity_bytes;
         let run = OracleRun {
             setting,
-            bracket,
-            no_bypass: args.no_bypass.then(|| oracle.no_bypass(capacity_blocks)),
+            bracket: oracle.bracket(capacity_bytes, &options),
+            no_bypass: args
+                .no_bypass
+                .then(|| oracle.no_bypass(capacity_bytes))
+                .flatten(),
             wall_seconds: clock.map(|clock| clock.elapsed().as_secs_f64()),
         };
         bar.inc(1);
@@ -98,17 +90,6 @@ fn run(args: &Brackets, pricing: &Pricing, traces: &[Loaded]) -> Result<Vec<Orac
     Ok(runs)
 }
 
-/// For a model that resumes only from saved states, the oracle above the plain one.
-fn of_states<'a>(
-    oracle: &'a Oracle<'a>,
-    loaded: &Loaded,
-    pricing: &Pricing,
-) -> Option<StateOracle<'a>> {
-    let block_bytes = pricing.block_bytes(&loaded.workload);
-    let state = pricing.memory.state?;
-    Some(StateOracle::new(oracle, block_bytes, state))
-}
-
 /// The oracle of one trace, ready for any capacity.
 pub(crate) fn prepare<'a>(
     loaded: &'a Loaded,
@@ -117,7 +98,12 @@ pub(crate) fn prepare<'a>(
 ) -> Result<Oracle<'a>> {
     let warmup = effort.warmup.requests(loaded.workload.requests().len());
     let warmup = u32::try_from(warmup)?;
-    Ok(Oracle::new(&loaded.workload, pricing.cost.as_ref(), warmup))
+    let memory = BlockMemory {
+        block_bytes: pricing.block_bytes(&loaded.workload),
+        state: pricing.memory.state,
+    };
+    let cost = pricing.cost.as_ref();
+    Ok(Oracle::new(&loaded.workload, cost, memory, warmup))
 }
 
 /// One setting for each capacity of a trace.
@@ -125,10 +111,10 @@ pub(crate) fn settings<'a>(
     loaded: &'a Loaded,
     pricing: &'a Pricing,
     effort: &'a Effort,
-) -> impl Iterator<Item = Setting> + 'a {
+) -> impl Iterator<Item = OracleSetting> + 'a {
     let workload = &loaded.workload;
     let block_bytes = pricing.block_bytes(workload);
-    effort.capacities.iter().map(move |capacity| Setting {
+    effort.capacities.iter().map(move |capacity| OracleSetting {
         trace: loaded.path.display().to_string(),
         cost: pricing.cost.name().to_owned(),
         model: pricing.model.name.clone(),

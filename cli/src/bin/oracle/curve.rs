@@ -3,7 +3,7 @@
 use anyhow::Result;
 use cli::input::{Pricing, trace_record};
 use cli::output::{Format, check_writable, write_output};
-use oracle::{CurvePoint, Intervals};
+use oracle::{CurvePoint, HitCurves};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
 use serde::Serialize;
@@ -43,21 +43,12 @@ pub(crate) fn curve(args: &Curve) -> Result<()> {
 fn points(args: &Curve, pricing: &Pricing, loaded: &Loaded) -> Result<Vec<CurvePoint>> {
     let workload = &loaded.workload;
     let warmup = u32::try_from(args.warmup.requests(workload.requests().len()))?;
-    let intervals = Intervals::new(workload, warmup);
-    let lru = oracle::Curve::lru(workload, &intervals);
-    let second = oracle::Curve::second_occurrence_lru(workload, warmup);
-    let belady = oracle::Curve::flat_belady(workload, &intervals);
-    let tokens = |blocks: u64| blocks * u64::from(workload.block_tokens());
-    let point = |capacity_blocks| CurvePoint {
-        trace: loaded.path.display().to_string(),
-        capacity_blocks,
-        lru_hit_tokens: tokens(lru.hit_blocks(capacity_blocks)),
-        second_occurrence_lru_hit_tokens: tokens(second.hit_blocks(capacity_blocks)),
-        belady_hit_tokens: tokens(belady.hit_blocks(capacity_blocks)),
-        belady_exact: intervals.inversions() == 0,
-    };
-    let capacities = capacities(args, pricing, workload);
-    Ok(capacities.into_iter().map(point).collect())
+    let curves = HitCurves::new(workload, warmup);
+    let trace = loaded.path.display().to_string();
+    let capacities = capacities(args, pricing, workload).into_iter();
+    Ok(capacities
+        .map(|capacity_blocks| curves.point(&trace, capacity_blocks))
+        .collect())
 }
 
 fn capacities(args: &Curve, pricing: &Pricing, workload: &Workload) -> Vec<u64> {

@@ -1,12 +1,11 @@
 //! `oracle regret`: where policies lose.
 
 use anyhow::Result;
-use cache::{CacheConfig, EvictUnit};
 use cli::input::{Pricing, trace_record};
 use cli::lists::policy_factories;
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
-use oracle::{Oracle, RegretRun, Setting};
+use oracle::{Oracle, OracleSetting, RegretRun};
 use policies::{PolicyContext, PolicyFactory};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
@@ -56,30 +55,19 @@ fn run(
     let mut jobs = Vec::new();
     for (loaded, oracle) in traces.iter().zip(&oracles) {
         for setting in settings(loaded, pricing, &args.effort) {
-            jobs.extend(
-                pairs
-                    .iter()
-                    .map(|pair| (loaded, oracle, setting.clone(), pair)),
-            );
+            jobs.extend(pairs.iter().map(|pair| (oracle, setting.clone(), pair)));
         }
     }
     let bar = progress_bar(jobs.len() as u64, "comparing with the oracle");
     let runs = jobs
         .into_par_iter()
-        .map(|(loaded, oracle, setting, pair)| {
-            let block_bytes = pricing.block_bytes(&loaded.workload);
-            let shape = CacheConfig {
-                capacity_bytes: setting.capacity_bytes,
-                block_bytes,
-                block_tokens: loaded.workload.block_tokens(),
-                evict_unit: EvictUnit::Block,
-                state: None,
-            };
+        .map(|(oracle, setting, pair)| {
+            let config = oracle.cache_config(setting.capacity_bytes);
             let context = PolicyContext {
                 cost: Some(pricing.cost.clone()),
-                ..PolicyContext::new(shape, args.seed)
+                ..PolicyContext::new(config, args.seed)
             };
-            let run = compare(args, oracle, setting, pair, shape, &context);
+            let run = compare(args, oracle, setting, pair, &context);
             bar.inc(1);
             run
         })
@@ -91,16 +79,20 @@ fn run(
 fn compare(
     args: &Regret,
     oracle: &Oracle<'_>,
-    setting: Setting,
+    setting: OracleSetting,
     factory: &PolicyFactory,
-    shape: CacheConfig,
     context: &PolicyContext,
 ) -> RegretRun {
     let mut policy = factory.build(context);
     let options = args.effort.options();
     RegretRun {
-        regret: oracle.regret(shape, policy.as_mut(), &options),
-        capacity_blocks: shape.capacity_blocks(),
+        regret: oracle.regret(
+            setting.capacity_bytes,
+            policy.as_mut(),
+            factory.track(),
+            &options,
+        ),
+        capacity_blocks: context.cache.capacity_blocks(),
         policy: factory.eviction().to_owned(),
         admission: factory.admission().to_owned(),
         setting,

@@ -136,7 +136,9 @@ fn hold_against_oracle(
     let mut rest = finished;
     for (scenario, plans) in scenarios {
         let (runs, others) = rest.split_at_mut(plans.len());
-        score_against_oracle(scenario, runs, &oracle::Options::default(), &|| bar.inc(1));
+        score_against_oracle(scenario, runs, &oracle::OracleOptions::default(), &|| {
+            bar.inc(1)
+        });
         rest = others;
     }
     bar.finish_and_clear();
