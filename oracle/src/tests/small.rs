@@ -1,15 +1,24 @@
 //! Random small traces: every claim against brute force, and against every policy of the registry.
 
-use oracle::{
-    Belady, Bypass, Curve, Evictions, Gains, Intervals, NEVER, NextUse, Options, Oracle, Reading,
-    Regret, Stop, flat_belady_blocks, optimum, pfoo, prefix_dual, replay,
-};
+use cache::Track;
 use proptest::prelude::*;
 use trace::Workload;
 
-use crate::lp::{Closure, interval_program};
-use crate::support::{
-    asks, block_intervals, config, costs, pair, saved, serve, total, touches, workload,
+use crate::belady::{Belady, Bypass};
+use crate::bracket::OracleOptions;
+use crate::curve::Curve;
+use crate::dual::{Stop, pfoo, prefix_dual};
+use crate::exact::optimum;
+use crate::flat::flat_belady_blocks;
+use crate::gains::Gains;
+use crate::intervals::{Intervals, NEVER};
+use crate::next_use::{NextUse, Reading};
+use crate::regret::{Evictions, Regret};
+use crate::schedule::replay;
+
+use super::lp::{Closure, interval_program};
+use super::support::{
+    asks, block_intervals, costs, pair, prepared, saved, serve, total, touches, workload,
 };
 
 const REQUESTS: usize = 9;
@@ -52,16 +61,16 @@ fn check_regret(regret: &Regret, block_tokens: u64) -> Result<(), TestCaseError>
         oracle,
         policy,
         premature,
-        refused,
+        rejected,
         lucky,
         ..
     } = regret;
     prop_assert_eq!(
         oracle.hit_tokens + lucky.blocks * block_tokens,
-        policy.hit_tokens + (premature.blocks + refused.blocks) * block_tokens
+        policy.hit_tokens + (premature.blocks + rejected.blocks) * block_tokens
     );
     let short = oracle.prefill_seconds_recovered - policy.prefill_seconds_recovered;
-    let explained = premature.seconds + refused.seconds - lucky.seconds;
+    let explained = premature.seconds + rejected.seconds - lucky.seconds;
     prop_assert!((short - explained).abs() <= 1e-9 * oracle.prefill_seconds_recovered.max(1e-9));
     for dimension in ["depth_blocks", "age_requests", "kind", "session"] {
         let parts = regret.by.iter().filter(|row| row.dimension == dimension);
@@ -162,8 +171,8 @@ proptest! {
         for cost in costs() {
             let exact = optimum(&workload, capacity, |time, hit| saved(&workload, cost.as_ref(), time, hit));
             let exact = exact.unwrap();
-            let oracle = Oracle::new(&workload, cost.as_ref(), 0);
-            let found = oracle.bracket(u64::from(capacity), &Options { steps, ..Options::default() }).seconds;
+            let oracle = prepared(&workload, cost.as_ref(), 0);
+            let found = oracle.bracket(u64::from(capacity), &OracleOptions { steps, ..OracleOptions::default() }).seconds;
             prop_assert!(found.lower <= exact * (1.0 + 1e-9), "{} {} {exact}", cost.name, found.lower);
             prop_assert!(found.upper >= exact * (1.0 - 1e-9), "{} {} {exact}", cost.name, found.upper);
             prop_assert!(found.steps <= steps);
@@ -176,7 +185,7 @@ proptest! {
         let measured = |time: u32| if time < warmup { 0.0 } else { 1.0 };
         let exact = optimum(&workload, capacity, |time, hit| measured(time) * f64::from(hit)).unwrap();
         let cost = &costs()[0];
-        let found = Oracle::new(&workload, cost.as_ref(), warmup).bracket(u64::from(capacity), &Options::default());
+        let found = prepared(&workload, cost.as_ref(), warmup).bracket(u64::from(capacity), &OracleOptions::default());
         let exact_tokens = exact as u64 * u64::from(workload.block_tokens());
         prop_assert!(found.tokens.lower <= exact_tokens && exact_tokens <= found.tokens.upper);
         let exact = optimum(&workload, capacity, |time, hit| measured(time) * saved(&workload, cost.as_ref(), time, hit));
@@ -194,10 +203,10 @@ proptest! {
     ) {
         let workload = workload(&asks);
         for cost in costs() {
-            let oracle = Oracle::new(&workload, cost.as_ref(), warmup);
+            let oracle = prepared(&workload, cost.as_ref(), warmup);
             let mut policy = pair(&workload, capacity, eviction.name, admission.name);
-            let options = Options { steps: 20, ..Options::default() };
-            let regret = oracle.regret(config(&workload, capacity), &mut policy, &options);
+            let options = OracleOptions { steps: 20, ..OracleOptions::default() };
+            let regret = oracle.regret(capacity, &mut policy, Track::Online, &options);
             check_regret(&regret, u64::from(workload.block_tokens()))?;
         }
     }
@@ -228,10 +237,10 @@ proptest! {
     #[test]
     fn no_policy_of_the_registry_passes_the_upper_bound(asks in asks(20), capacity in 0_u64..9) {
         let workload = workload(&asks);
-        let options = Options { steps: 20, ..Options::default() };
+        let options = OracleOptions { steps: 20, ..OracleOptions::default() };
         let costs = costs();
         let brackets: Vec<_> = costs.iter()
-            .map(|cost| Oracle::new(&workload, cost.as_ref(), 0).bracket(capacity, &options))
+            .map(|cost| prepared(&workload, cost.as_ref(), 0).bracket(capacity, &options))
             .collect();
         for eviction in policies::EVICTION {
             for admission in policies::ADMISSION {

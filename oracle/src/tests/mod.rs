@@ -1,7 +1,5 @@
 //! The oracle against answers found in other ways.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[path = "../../../replay/tests/it/support.rs"]
 mod golden_files;
 

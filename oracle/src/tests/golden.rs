@@ -2,17 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oracle::{
-    Belady, Bypass, Curve, Gains, Intervals, NextUse, Options, Oracle, Reading, Stop,
-    flat_belady_blocks, optimum, pfoo, prefix_dual, replay,
-};
 use policy_api::BlockId;
 use serde_json::{Value, json};
 use trace::Workload;
 
-use crate::golden_files::{Golden, cost, golden_cases};
-use crate::lp::{Closure, interval_program};
-use crate::support::{saved, serve, total};
+use crate::belady::{Belady, Bypass};
+use crate::bracket::OracleOptions;
+use crate::curve::Curve;
+use crate::dual::{Stop, pfoo, prefix_dual};
+use crate::exact::optimum;
+use crate::flat::flat_belady_blocks;
+use crate::gains::Gains;
+use crate::intervals::Intervals;
+use crate::next_use::{NextUse, Reading};
+use crate::schedule::replay;
+
+use super::golden_files::{Golden, cost, golden_cases};
+use super::lp::{Closure, interval_program};
+use super::support::{prepared, saved, serve, total};
 
 /// The golden files' names of the two cost models.
 const COSTS: [(&str, &str); 2] = [("seed", "course"), ("causal", "causal")];
@@ -216,8 +223,8 @@ fn brackets_hold_the_optimum() {
         let what = format!("{} at {capacity}", case.name);
         for (golden_name, cost_name) in COSTS {
             let cost = cost(cost_name);
-            let oracle = Oracle::new(&case.workload, cost.as_ref(), 0);
-            let found = oracle.bracket(capacity, &Options::default());
+            let oracle = prepared(&case.workload, cost.as_ref(), 0);
+            let found = oracle.bracket(capacity, &OracleOptions::default());
             let optimum = &expected["optimum"];
             let tokens = optimum["hit_tokens"].as_u64().unwrap();
             assert!(

@@ -3,7 +3,7 @@
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use trace::{NO_BLOCK, Workload};
 
-use crate::support::{BlockInterval, block_intervals};
+use super::support::{BlockInterval, block_intervals};
 
 /// Which residents must come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use cache::{Cache, CacheConfig};
-use oracle::{Options, Oracle, StateOracle};
 use policies::{ADMISSION, EVICTION, PolicyContext};
 use policy_api::StateBytes;
 use proptest::prelude::*;
 use trace::Workload;
 
-use crate::support::{asks, config, costs, saved, total_saved, workload};
+use crate::bracket::{BlockMemory, Oracle, OracleOptions};
+
+use super::support::{asks, config, costs, saved, total_saved, workload};
 
 /// Resident blocks and saved states, as bits by block.
 type Held = (u32, u32);
@@ -89,9 +90,9 @@ proptest! {
         prop_assume!(workload.distinct_blocks() <= 8);
         let block_tokens = workload.block_tokens();
         for cost in costs() {
-            let oracle = Oracle::new(&workload, cost.as_ref(), 0);
-            let prepared = StateOracle::new(&oracle, 1, states(state_weight));
-            let bracket = prepared.bracket(u64::from(capacity), &Options { steps: 60, ..Options::default() });
+            let memory = BlockMemory { block_bytes: 1, state: Some(states(state_weight)) };
+            let oracle = Oracle::new(&workload, cost.as_ref(), memory, 0);
+            let bracket = oracle.bracket(u64::from(capacity), &OracleOptions { steps: 60, ..OracleOptions::default() });
             let tokens = |_, hit: u32| f64::from(hit * block_tokens);
             let most = optimum(&workload, capacity, state_weight, tokens) as u64;
             prop_assert!(bracket.tokens.lower <= most && most <= bracket.tokens.upper, "{:?} {}", bracket.tokens, most);
@@ -114,9 +115,9 @@ proptest! {
         let state = StateBytes { fixed, per_token: 1, window_tokens };
         let config = CacheConfig { block_bytes: 2, state: Some(state), ..config(&workload, capacity) };
         for cost in costs() {
-            let oracle = Oracle::new(&workload, cost.as_ref(), 0);
-            let prepared = StateOracle::new(&oracle, 2, state);
-            let bracket = prepared.bracket(capacity, &Options { steps: 30, ..Options::default() });
+            let memory = BlockMemory { block_bytes: 2, state: Some(state) };
+            let oracle = Oracle::new(&workload, cost.as_ref(), memory, 0);
+            let bracket = oracle.bracket(capacity, &OracleOptions { steps: 30, ..OracleOptions::default() });
             prop_assert!(bracket.seconds.lower <= bracket.seconds.upper * (1.0 + 1e-9));
             for eviction in EVICTION {
                 let registered = ADMISSION.iter().map(|entry| entry.name);

@@ -3,16 +3,21 @@
 use std::fs;
 use std::path::PathBuf;
 
-use oracle::{Belady, Bypass, replay};
-use oracle::{
-    Curve, Gains, Intervals, NextUse, Options, Oracle, Reading, Stop, flat_belady_blocks,
-    prefix_dual,
-};
 use serde_json::Value;
 use trace::{LoadOptions, Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::golden_files::cost;
-use crate::support::{saved, serve, total};
+use crate::belady::{Belady, Bypass};
+use crate::bracket::OracleOptions;
+use crate::curve::Curve;
+use crate::dual::{Stop, prefix_dual};
+use crate::flat::flat_belady_blocks;
+use crate::gains::Gains;
+use crate::intervals::Intervals;
+use crate::next_use::{NextUse, Reading};
+use crate::schedule::replay;
+
+use super::golden_files::cost;
+use super::support::{prepared, saved, serve, total};
 
 const BLOCK_TOKENS: u32 = 512;
 
@@ -127,9 +132,9 @@ fn belady_blocks(workload: &Workload, capacity: u64) -> u64 {
 /// Checks that tokens are exact and that the bounds in seconds are within a percentage of each other, by capacity.
 fn check_gaps(workload: &Workload, cost_name: &str, most_percent: &[(u64, f64)]) {
     let cost = cost(cost_name);
-    let oracle = Oracle::new(workload, cost.as_ref(), 0);
+    let oracle = prepared(workload, cost.as_ref(), 0);
     for (capacity, most) in most_percent {
-        let found = oracle.bracket(*capacity, &Options::default());
+        let found = oracle.bracket(*capacity, &OracleOptions::default());
         let gap = found.seconds.gap * 100.0;
         assert!(found.tokens.exact, "{cost_name} at {capacity}");
         assert!(gap <= *most, "{cost_name} at {capacity}: {gap}%");
@@ -217,9 +222,9 @@ fn check_policies(workload: &Workload, capacities: &[u64]) {
         )
         .collect();
     let costs = ["course", "causal"].map(cost);
-    let oracles = [0, 1].map(|index: usize| Oracle::new(workload, costs[index].as_ref(), 0));
+    let oracles = [0, 1].map(|index: usize| prepared(workload, costs[index].as_ref(), 0));
     for capacity in capacities {
-        let options = Options::default();
+        let options = OracleOptions::default();
         let brackets = [0, 1].map(|index: usize| oracles[index].bracket(*capacity, &options));
         for (eviction, admission) in &pairs {
             let hits = serve(workload, *capacity, eviction, admission).hit_blocks;

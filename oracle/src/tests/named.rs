@@ -1,13 +1,18 @@
 //! Small cases with a name: each a mistake that is easy to make.
 
-use oracle::{
-    Belady, Bypass, Curve, Intervals, NextUse, Options, Oracle, Reading, flat_belady_blocks,
-    optimum, replay,
-};
 use trace::Workload;
 
-use crate::golden_files::cost;
-use crate::support::{Ask, aligned, ask, total, workload};
+use crate::belady::{Belady, Bypass};
+use crate::bracket::OracleOptions;
+use crate::curve::Curve;
+use crate::exact::optimum;
+use crate::flat::flat_belady_blocks;
+use crate::intervals::Intervals;
+use crate::next_use::{NextUse, Reading};
+use crate::schedule::replay;
+
+use super::golden_files::cost;
+use super::support::{Ask, aligned, ask, prepared, total, workload};
 
 fn belady(workload: &Workload, capacity: u64, reading: Reading, bypass: Bypass) -> u64 {
     let next_use = NextUse::new(&Intervals::new(workload, 0), reading);
@@ -82,7 +87,7 @@ fn an_inversion_is_counted_and_parts_the_bounds() {
     assert_eq!(flat_belady_blocks(&intervals, 2), 3);
     assert_eq!(best_blocks(&workload, 2), 2);
     let cost = cost("course");
-    let found = Oracle::new(&workload, cost.as_ref(), 0).bracket(2, &Options::default());
+    let found = prepared(&workload, cost.as_ref(), 0).bracket(2, &OracleOptions::default());
     let block_tokens = u64::from(workload.block_tokens());
     assert_eq!(found.tokens.lower, 2 * block_tokens);
     assert_eq!(found.tokens.upper, 3 * block_tokens);
@@ -98,7 +103,7 @@ fn an_upper_bound_that_counts_later_sharing_is_false() {
     assert_eq!(intervals.ceiling_blocks(), 3);
     assert_eq!(flat_belady_blocks(&intervals, 100), 3);
     let cost = cost("course-linear");
-    let ceiling = Oracle::new(&twice, cost.as_ref(), 0).ceiling();
+    let ceiling = prepared(&twice, cost.as_ref(), 0).trace().ceiling;
     assert_eq!(ceiling.hit_tokens, 3 * u64::from(twice.block_tokens()));
 }
 
@@ -139,9 +144,9 @@ fn empty_traces_and_caches_are_bracketed_by_nothing() {
     let cost = cost("course");
     for asks in [&nothing[..], &one, &[aligned(&[]), aligned(&[])]] {
         let workload = workload(asks);
-        let oracle = Oracle::new(&workload, cost.as_ref(), 0);
+        let oracle = prepared(&workload, cost.as_ref(), 0);
         for capacity in [0, 5] {
-            let found = oracle.bracket(capacity, &Options::default());
+            let found = oracle.bracket(capacity, &OracleOptions::default());
             assert_eq!((found.tokens.upper, found.tokens.exact), (0, true));
             assert_eq!(
                 (found.seconds.lower, found.seconds.upper, found.seconds.gap),
@@ -150,6 +155,6 @@ fn empty_traces_and_caches_are_bracketed_by_nothing() {
         }
     }
     let workload = workload(&[ask(&[1]), ask(&[1])]);
-    let found = Oracle::new(&workload, cost.as_ref(), 0).bracket(0, &Options::default());
+    let found = prepared(&workload, cost.as_ref(), 0).bracket(0, &OracleOptions::default());
     assert_eq!((found.tokens.upper, found.seconds.upper), (0, 0.0));
 }

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::golden_files::cost;
+use crate::bracket::{BlockMemory, Oracle};
+
+use super::golden_files::cost;
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
 
@@ -94,6 +96,19 @@ impl PrefillCost for Floored {
             flops: 0.0,
         }
     }
+}
+
+/// The oracle of a cache of blocks of one byte.
+pub(crate) fn prepared<'a>(
+    workload: &'a Workload,
+    cost: &'a (dyn PrefillCost + Send + Sync),
+    warmup_requests: u32,
+) -> Oracle<'a> {
+    let memory = BlockMemory {
+        block_bytes: 1,
+        state: None,
+    };
+    Oracle::new(workload, cost, memory, warmup_requests)
 }
 
 /// Seconds that a request saves when its first blocks hit.
