@@ -47,14 +47,16 @@
 mod belady;
 mod bracket;
 mod curve;
+mod descent;
 mod dual;
 mod flat;
-mod gains;
 mod intervals;
 mod next_use;
 mod per_token;
+mod prefix_program;
 mod priced;
 mod priced_trace;
+mod primal_dual;
 mod record;
 mod regret;
 mod schedule;

@@ -8,10 +8,10 @@ use crate::bracket::{
     Best, Bracket, DUAL_RENTS, OracleOptions, SecondBounds, TokenBounds, relative_gap,
 };
 use crate::curve::lru_hits;
-use crate::dual::{Prices, Stop, pfoo, prefix_dual};
+use crate::dual::{Prices, Stop, better_dual, first_dual, pfoo};
 use crate::flat::flat_belady_blocks;
-use crate::gains::{GainTrend, Gains};
 use crate::next_use::{NextUse, Reading};
+use crate::prefix_program::{GainTrend, PrefixProgram, Relaxation};
 use crate::priced::{Cut, PricedBelady};
 use crate::priced_trace::PricedTrace;
 use crate::schedule::{Hits, replay};
@@ -28,8 +28,9 @@ pub(crate) fn search(
     let lru_hits = lru_hits(trace.workload, &trace.intervals, capacity_blocks);
     let lru = trace.recovered(&lru_hits);
     let mut best = Best::new(lru_hits, lru);
-    let tokens = token_bounds(trace, capacity_blocks, &mut best);
-    let seconds = second_bounds(trace, capacity_blocks, &mut best, options);
+    let most_hit_blocks = flat_belady_blocks(&trace.intervals, capacity_blocks);
+    let tokens = token_bounds(trace, capacity_blocks, most_hit_blocks, &mut best);
+    let seconds = second_bounds(trace, capacity_blocks, most_hit_blocks, &mut best, options);
     let bracket = Bracket {
         capacity_blocks,
         inversions: trace.intervals.inversions(),
@@ -41,8 +42,13 @@ pub(crate) fn search(
     (bracket, best.hits)
 }
 
-fn token_bounds(trace: &PricedTrace<'_>, capacity_blocks: u64, best: &mut Best) -> TokenBounds {
-    let upper = trace.to_tokens(flat_belady_blocks(&trace.intervals, capacity_blocks));
+fn token_bounds(
+    trace: &PricedTrace<'_>,
+    capacity_blocks: u64,
+    most_hit_blocks: u64,
+    best: &mut Best,
+) -> TokenBounds {
+    let upper = trace.to_tokens(most_hit_blocks);
     let mut meets = |next_use: &NextUse| {
         let mut policy = Belady::new(next_use, Bypass::Allowed);
         best.offer(trace, replay(trace.workload, capacity_blocks, &mut policy));
@@ -62,37 +68,59 @@ fn token_bounds(trace: &PricedTrace<'_>, capacity_blocks: u64, best: &mut Best) 
 fn second_bounds(
     trace: &PricedTrace<'_>,
     capacity_blocks: u64,
+    most_hit_blocks: u64,
     best: &mut Best,
     options: &OracleOptions,
 ) -> SecondBounds {
-    let gains = Gains::new(&trace.intervals, |time, hit| trace.saved(time, hit));
     let stop = Stop {
         steps: options.steps,
         gap: options.gap,
         lower: best.seconds,
     };
-    let dual = prefix_dual(&gains, capacity_blocks, stop);
-    let upper = dual.upper;
-    let price = pfoo(&gains, capacity_blocks).price;
-    let found = DUAL_RENTS.map(|times| dual.prices.times(times));
+    let saved = |time, hit| trace.saved(time, hit);
+    let program = |relaxation| {
+        let slots = capacity_blocks as f64;
+        PrefixProgram::new(&trace.intervals, saved, slots, None, relaxation)
+    };
+    let fitting = program(Relaxation::Fitting);
+    let first = first_dual(&fitting, stop);
+    let better = match fitting.trend() {
+        GainTrend::Equal => better_dual(&fitting, &first, stop),
+        GainTrend::Rising | GainTrend::Any => {
+            better_dual(&program(Relaxation::Shares), &first, stop)
+        }
+    };
+    let of_tokens = most_hit_blocks as f64 * trace.most_per_block * (1.0 + f64::EPSILON);
+    let upper = first.upper.min(better.upper).min(of_tokens);
+    let price = pfoo(&fitting, capacity_blocks as f64).price;
+    let mut rents = multiples(&first.prices, &DUAL_RENTS);
     let constant = Prices::constant(trace.requests(), price);
-    let constants = CONSTANT_RENTS.map(|times| constant.times(times));
-    let rents: Vec<_> = found.into_iter().chain(constants).collect();
-    let cuts = cuts(gains.trend());
+    rents.extend(multiples(&constant, &CONSTANT_RENTS));
+    if better.steps > first.steps {
+        rents.extend(multiples(&better.prices, &DUAL_RENTS));
+    }
+    if fitting.is_cut() {
+        // Prices that also count hits too long to fit are higher, which suits schedules: they cannot hold fractions.
+        let loose = program(Relaxation::Slots);
+        rents.extend(multiples(&first_dual(&loose, stop).prices, &DUAL_RENTS));
+        let price = pfoo(&loose, capacity_blocks as f64).price;
+        let constant = Prices::constant(trace.requests(), price);
+        rents.extend(multiples(&constant, &CONSTANT_RENTS));
+    }
+    let cuts = cuts(fitting.trend());
     let with_cuts = |prices| cuts.iter().map(move |cut| (prices, *cut));
     for (prices, cut) in rents.iter().flat_map(with_cuts) {
         if upper - best.seconds <= options.gap * upper {
             break;
         }
-        let saved = |time, hit| trace.saved(time, hit);
-        let mut policy = PricedBelady::new(&trace.next_use, prices, &saved, cut, gains.trend());
+        let mut policy = PricedBelady::new(&trace.next_use, prices, &saved, cut, fitting.trend());
         best.offer(trace, replay(trace.workload, capacity_blocks, &mut policy));
     }
     SecondBounds {
         lower: best.seconds,
         upper,
         gap: relative_gap(best.seconds, upper),
-        steps: dual.steps,
+        steps: better.steps,
     }
 }
 
@@ -102,4 +130,8 @@ fn cuts(trend: GainTrend) -> &'static [Cut] {
         GainTrend::Equal => &[Cut::ByStretch],
         GainTrend::Rising | GainTrend::Any => &[Cut::ByStretch, Cut::ByBlock],
     }
+}
+
+fn multiples(prices: &Prices, factors: &[f64]) -> Vec<Prices> {
+    factors.iter().map(|factor| prices.times(*factor)).collect()
 }
