@@ -7,6 +7,7 @@ use serde::Serialize;
 use trace::Workload;
 
 use crate::belady::{Belady, Bypass};
+use crate::certificate::Certificate;
 use crate::per_token;
 use crate::priced_trace::PricedTrace;
 use crate::schedule::{Hits, replay};
@@ -131,6 +132,14 @@ impl<'a> Oracle<'a> {
         let mut policy = Belady::new(&self.trace.next_use, Bypass::Denied);
         let hits = replay(self.trace.workload, capacity_blocks, &mut policy);
         Some(self.trace.recovered(&hits))
+    }
+
+    /// The upper bound in seconds at one capacity, with the prices that prove it: [`verify`](crate::verify) checks them. Only
+    /// for models whose KV is per token: `None` for others.
+    pub fn certificate(&self, capacity_bytes: u64, options: &OracleOptions) -> Option<Certificate> {
+        let capacity_blocks = capacity_bytes / self.memory.block_bytes;
+        let certificate = || per_token::certificate(&self.trace, capacity_blocks, options);
+        self.states.is_none().then(certificate)
     }
 
     /// The cache that a bracket is about.

@@ -104,6 +104,11 @@ impl Prices {
         slots.get(time as usize).copied().unwrap_or(last)
     }
 
+    /// The running sums of each kind of rows.
+    pub(crate) fn by_kind(&self) -> impl Iterator<Item = &[f64]> {
+        self.paid.chunks(self.rows_per_kind.max(1))
+    }
+
     /// All prices times a factor.
     pub(crate) fn times(&self, factor: f64) -> Self {
         let times = |paid: &f64| paid * factor;
@@ -191,8 +196,13 @@ pub(crate) fn first_dual(program: &PrefixProgram, stop: Stop) -> Dual {
     free_bound(program, stop).unwrap_or_else(|| {
         let first_price = pfoo(program, program.room()[0]).price;
         let found = Descent::new(program, first_price).descend(stop);
+        let free = program.ceiling();
+        if found.upper <= free {
+            return found;
+        }
         Dual {
-            upper: found.upper.min(program.ceiling()),
+            upper: free,
+            prices: Prices::constant(program.requests(), 0.0),
             ..found
         }
     })
@@ -209,8 +219,11 @@ pub(crate) fn better_dual(program: &PrefixProgram, first: &Dual, stop: Stop) -> 
         ..stop
     };
     let found = PrimalDual::new(program, &first.prices).descend(stop);
-    Dual {
-        steps: first.steps + found.steps,
-        ..found
-    }
+    let steps = first.steps + found.steps;
+    let lower = if found.upper < first.upper {
+        found
+    } else {
+        first.clone()
+    };
+    Dual { steps, ..lower }
 }

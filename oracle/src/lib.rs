@@ -46,6 +46,7 @@
 
 mod belady;
 mod bracket;
+mod certificate;
 mod curve;
 mod descent;
 mod dual;
@@ -72,6 +73,7 @@ pub use bracket::{
     BlockMemory, Bracket, LEAST_GAP_SHARE, Oracle, OracleOptions, Recovered, SecondBounds,
     TokenBounds,
 };
+pub use certificate::{Certificate, CertificateError, SharePrices, verify};
 pub use curve::HitCurves;
 pub use record::{CurvePoint, OracleRun, OracleSetting, RegretRun};
 pub use regret::{Evictions, EvictionsBy, Loss, Regret};

@@ -7,8 +7,9 @@ use crate::belady::{Belady, Bypass};
 use crate::bracket::{
     Best, Bracket, DUAL_RENTS, OracleOptions, SecondBounds, TokenBounds, relative_gap,
 };
+use crate::certificate::{Certificate, SharePrices};
 use crate::curve::lru_hits;
-use crate::dual::{Prices, Stop, better_dual, first_dual, pfoo};
+use crate::dual::{Dual, Prices, Stop, better_dual, first_dual, pfoo};
 use crate::flat::flat_belady_blocks;
 use crate::next_use::{NextUse, Reading};
 use crate::prefix_program::{GainTrend, PrefixProgram, Relaxation};
@@ -77,21 +78,14 @@ fn second_bounds(
         gap: options.gap,
         lower: best.seconds,
     };
-    let saved = |time, hit| trace.saved(time, hit);
-    let program = |relaxation| {
-        let slots = capacity_blocks as f64;
-        PrefixProgram::new(&trace.intervals, saved, slots, None, relaxation)
-    };
-    let fitting = program(Relaxation::Fitting);
-    let first = first_dual(&fitting, stop);
-    let better = match fitting.trend() {
-        GainTrend::Equal => better_dual(&fitting, &first, stop),
-        GainTrend::Rising | GainTrend::Any => {
-            better_dual(&program(Relaxation::Shares), &first, stop)
-        }
-    };
-    let of_tokens = most_hit_blocks as f64 * trace.most_per_block * (1.0 + f64::EPSILON);
-    let upper = first.upper.min(better.upper).min(of_tokens);
+    let UpperBound {
+        fitting,
+        first,
+        better,
+        ..
+    } = upper_bound(trace, capacity_blocks, stop);
+    let of_tokens = most_hit_blocks as f64 * per_hit_block(trace);
+    let upper = better.upper.min(of_tokens);
     let price = pfoo(&fitting, capacity_blocks as f64).price;
     let mut rents = multiples(&first.prices, &DUAL_RENTS);
     let constant = Prices::constant(trace.requests(), price);
@@ -101,7 +95,7 @@ fn second_bounds(
     }
     if fitting.is_cut() {
         // Prices that also count hits too long to fit are higher, which suits schedules: they cannot hold fractions.
-        let loose = program(Relaxation::Slots);
+        let loose = program(trace, capacity_blocks, Relaxation::Slots);
         rents.extend(multiples(&first_dual(&loose, stop).prices, &DUAL_RENTS));
         let price = pfoo(&loose, capacity_blocks as f64).price;
         let constant = Prices::constant(trace.requests(), price);
@@ -109,6 +103,7 @@ fn second_bounds(
     }
     let cuts = cuts(fitting.trend());
     let with_cuts = |prices| cuts.iter().map(move |cut| (prices, *cut));
+    let saved = |time, hit| trace.saved(time, hit);
     for (prices, cut) in rents.iter().flat_map(with_cuts) {
         if upper - best.seconds <= options.gap * upper {
             break;
@@ -121,6 +116,90 @@ fn second_bounds(
         upper,
         gap: relative_gap(best.seconds, upper),
         steps: better.steps,
+    }
+}
+
+/// Prices of the program in which hits fit, and better ones of the closest program.
+struct UpperBound {
+    fitting: PrefixProgram,
+    first: Dual,
+    better: Dual,
+    /// Into how many shares the closest program divides the capacity, by kind of its rows after the slots.
+    divisors: Vec<u32>,
+}
+
+fn upper_bound(trace: &PricedTrace<'_>, capacity_blocks: u64, stop: Stop) -> UpperBound {
+    let fitting = program(trace, capacity_blocks, Relaxation::Fitting);
+    let first = first_dual(&fitting, stop);
+    if fitting.trend() == GainTrend::Equal || stop.reached(first.upper) {
+        return UpperBound {
+            better: better_dual(&fitting, &first, stop),
+            first,
+            fitting,
+            divisors: Vec::new(),
+        };
+    }
+    let closest = program(trace, capacity_blocks, Relaxation::Shares);
+    let divisor = |room: &f64| *room as u32 + 1;
+    UpperBound {
+        better: better_dual(&closest, &first, stop),
+        first,
+        fitting,
+        divisors: closest.room()[1..].iter().map(divisor).collect(),
+    }
+}
+
+fn program(trace: &PricedTrace<'_>, capacity_blocks: u64, relaxation: Relaxation) -> PrefixProgram {
+    let saved = |time, hit| trace.saved(time, hit);
+    let slots = capacity_blocks as f64;
+    PrefixProgram::new(&trace.intervals, saved, slots, None, relaxation)
+}
+
+/// The most that a hit saves per block, rounded up.
+fn per_hit_block(trace: &PricedTrace<'_>) -> f64 {
+    trace.most_per_block * (1.0 + f64::EPSILON)
+}
+
+/// The upper bound at one capacity with its proof.
+pub(crate) fn certificate(
+    trace: &PricedTrace<'_>,
+    capacity_blocks: u64,
+    options: &OracleOptions,
+) -> Certificate {
+    let stop = Stop {
+        steps: options.steps,
+        gap: options.gap,
+        lower: 0.0,
+    };
+    let found = upper_bound(trace, capacity_blocks, stop);
+    let most_hit_blocks = flat_belady_blocks(&trace.intervals, capacity_blocks);
+    let of_tokens = most_hit_blocks as f64 * per_hit_block(trace);
+    let free = Certificate {
+        capacity_blocks,
+        warmup_requests: trace.warmup_requests as u32,
+        seconds_upper: of_tokens,
+        hit_block_price: per_hit_block(trace),
+        slots_paid: vec![0.0; trace.requests()],
+        shares: Vec::new(),
+    };
+    if of_tokens <= found.better.upper {
+        return free;
+    }
+    let mut kinds = found.better.prices.by_kind().map(<[f64]>::to_vec);
+    Certificate {
+        seconds_upper: found.better.upper,
+        hit_block_price: 0.0,
+        slots_paid: kinds.next().unwrap_or_default(),
+        shares: found
+            .divisors
+            .iter()
+            .zip(kinds)
+            .map(|(divisor, paid)| SharePrices {
+                divisor: *divisor,
+                paid,
+            })
+            .collect(),
+        ..free
     }
 }
 

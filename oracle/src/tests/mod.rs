@@ -3,6 +3,7 @@
 #[path = "../../../replay/tests/it/support.rs"]
 mod golden_files;
 
+mod certificates;
 mod golden;
 mod lp;
 mod named;
