@@ -9,14 +9,17 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const FLOORS: &[(&str, &[&str])] = &[
     ("policy-api", &[]),
     ("trace", &["policy-api"]),
-    ("roofline", &["policy-api"]),
+    ("params", &[]),
+    ("roofline", &["params", "policy-api"]),
+    ("calibrate", &["roofline"]),
     ("trace-gen", &["trace", "policy-api"]),
     ("cache", &["policy-api"]),
-    ("policies", &["policy-api", "cache"]),
+    ("policies", &["params", "policy-api", "cache"]),
     ("oracle", &["trace", "roofline", "cache", "policy-api"]),
     (
         "replay",
         &[
+            "params",
             "trace",
             "roofline",
             "cache",
@@ -42,7 +45,9 @@ const FLOORS: &[(&str, &[&str])] = &[
         &[
             "policy-api",
             "trace",
+            "params",
             "roofline",
+            "calibrate",
             "trace-gen",
             "cache",
             "policies",
