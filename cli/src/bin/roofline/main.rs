@@ -296,7 +296,7 @@ fn fit(args: &Fit) -> Result<()> {
     let base = calibration(&gpu, args.base.as_deref())?;
     let mut measurements = read(&args.measurements)?;
     if !args.operator.is_empty() {
-        measurements.retain(|m| args.operator.iter().any(|o| o == m.observed.operator()));
+        measurements.retain(|m| args.operator.iter().any(|o| o == m.work.operator()));
     }
     let calibration = calibrate::fit_calibration(&gpu, &measurements, &base)?;
     cli::output::write_output(&calibration.to_toml()?, args.out.as_deref())
