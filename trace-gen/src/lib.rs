@@ -10,7 +10,6 @@ pub mod families;
 pub mod fit;
 pub mod import;
 pub mod inspect;
-mod jsonl;
 pub mod ledger;
 pub mod params;
 pub mod plan;

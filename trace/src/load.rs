@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::columns::COLUMN;
 use crate::error::{Fault, TraceError};
+use crate::meta::Content;
 use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
-use crate::schema::{Content, KIND, TOOL};
 use crate::token_paths::{SharedTokens, TokenPaths};
 use crate::workload::{BuildError, Workload, WorkloadBuilder};
 use policy_api::{Hints, Request};
@@ -201,12 +202,12 @@ fn request(builder: &mut WorkloadBuilder, row: &Row<'_>) -> Result<Request, Faul
     };
     let kind = builder
         .try_kind(&row.kind)
-        .ok_or_else(|| many(KIND.name, &row.kind))?;
+        .ok_or_else(|| many(COLUMN.kind.name, &row.kind))?;
     let tool = match row.tool.as_deref() {
         Some(name) => Some(
             builder
                 .try_tool(name)
-                .ok_or_else(|| many(TOOL.name, name))?,
+                .ok_or_else(|| many(COLUMN.tool.name, name))?,
         ),
         None => None,
     };

@@ -3,23 +3,10 @@
 use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
 
+use crate::meta::Provenance;
+
 /// Stands for "no block" where a block id is expected: the parent of a first block.
 pub const NO_BLOCK: BlockId = BlockId::MAX;
-
-/// What the file's metadata says of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provenance {
-    /// `trace.name`
-    pub name: Option<String>,
-    /// `trace.source`
-    pub source: Option<String>,
-    /// `trace.license`
-    pub license: Option<String>,
-    /// `trace.generator`
-    pub generator: Option<String>,
-    /// `trace.seed`
-    pub seed: Option<String>,
-}
 
 /// A trace in memory: per request its facts, and all paths as dense ids in one arena.
 #[derive(Clone, Debug)]
@@ -91,7 +78,7 @@ impl Workload {
         self.rounding_lost_tokens.as_deref()
     }
 
-    /// What the file's metadata says of the trace.
+    /// Where the trace comes from, as its file's metadata says.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
