@@ -7,8 +7,8 @@ use trace::Hints;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::params::{Param, Values, param};
-use crate::text::Text;
 use crate::world::Out;
+use trace::synthetic::Text;
 
 pub(crate) const PARAMS: &[Param] = &[
     param(

@@ -7,8 +7,8 @@ use trace::Hints;
 
 use crate::error::GenError;
 use crate::service::Service;
-use crate::text::Text;
 use crate::world::{Ask, Next, Out, Session};
+use trace::synthetic::Text;
 
 /// One request of the session, and what then becomes of the context.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use trace::Hints;
 
 use crate::error::GenError;
 use crate::service::Service;
-use crate::text::{Fresh, Text};
 use crate::world::{Ask, Next, Out, Session};
+use trace::synthetic::{FreshIds, Text};
 
 /// One request of a session.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut Fresh) -> Done {
+    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut FreshIds) -> Done {
         let mut text = call.prompt.clone();
         text.grow(call.output_tokens, fresh);
         let place = self.planned.len();

@@ -14,7 +14,7 @@ use trace::{Hints, Row, TraceWriter};
 use crate::arrivals::Arrivals;
 use crate::error::GenError;
 use crate::families::Setup;
-use crate::text::{Fresh, Text};
+use trace::synthetic::{FreshIds, Text};
 
 /// One running family: it starts sessions.
 pub(crate) trait Source {
@@ -90,7 +90,7 @@ pub(crate) struct Ask<'a> {
 
 /// Where requests go.
 pub(crate) struct Out {
-    pub(crate) fresh: Fresh,
+    pub(crate) fresh: FreshIds,
     writer: TraceWriter,
     tenant: u32,
     outputs_known: bool,
@@ -101,7 +101,7 @@ pub(crate) struct Out {
 impl Out {
     pub(crate) fn new(writer: TraceWriter, setup: &Setup) -> Self {
         Self {
-            fresh: Fresh::new(setup.content, setup.seed),
+            fresh: FreshIds::new(setup.content, setup.seed),
             writer,
             tenant: 0,
             outputs_known: setup.outputs_known,

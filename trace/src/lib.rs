@@ -19,6 +19,7 @@ mod results;
 mod row;
 mod schema;
 mod stored;
+pub mod synthetic;
 mod token_paths;
 mod workload;
 mod writer;

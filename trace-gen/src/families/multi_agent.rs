@@ -11,8 +11,8 @@ use crate::error::GenError;
 use crate::params::{Param, Values, param};
 use crate::script::{Call, Layout};
 use crate::service::{self, Service};
-use crate::text::Text;
 use crate::world::{Out, Session, Source, Start};
+use trace::synthetic::Text;
 
 pub(crate) const FAMILY: Family = Family {
     name: "multi-agent",

@@ -14,8 +14,8 @@ use crate::error::GenError;
 use crate::params::{Param, Values, param};
 use crate::script::{Call, Layout};
 use crate::service::{self, Service};
-use crate::text::{Chains, Piece};
 use crate::world::{Out, Session, Source, Start};
+use trace::synthetic::{Chains, Piece};
 
 pub(crate) const FAMILY: Family = Family {
     name: "rag",
