@@ -1,8 +1,8 @@
 //! The radix prefix cache: match, split, insert, evict, pins, capacity; and the step of one request.
 //!
-//! The only place that knows what a leaf is. The tree is kept as *runs*: stretches of blocks that were touched by the
-//! same requests, so they share every fact. A run is a slice of the loaded trace (its blocks are never copied), and
-//! `owner` says for every block of the trace which run holds it. Since a block id implies its whole prefix, residency
+//! The only place that knows what a leaf is. The tree is kept as *nodes*: stretches of blocks that were touched by the
+//! same requests, so they share every fact. A node is a slice of the loaded trace (its blocks are never copied), and
+//! `owner` says for every block of the trace which node holds it. Since a block id implies its whole prefix, residency
 //! along a path is monotone, and a match is a binary search in `owner`; there are no child maps at all.
 //!
 //! `step` serves models whose KV is per token, `checkpoints` those that resume only where a state was saved.
@@ -11,16 +11,20 @@
 
 mod audit;
 mod checkpoints;
+mod factory;
+mod nodes;
 mod pins;
-mod runs;
 mod step;
 
-use policy_api::{BlockId, Candidate, Frees, PolicyFault, PrefillCost, RunId, StateBytes, Work};
+use policy_api::{
+    BlockId, Candidate, CandidateKind, NodeId, PolicyFault, PrefillCost, StateBytes, Work,
+};
 
+pub use factory::{PolicyContext, PolicyFactory, SharedCost, Track};
 pub use pins::Pin;
 pub use step::Outcome;
 
-use runs::{Run, Runs};
+use nodes::{Node, Nodes};
 
 /// What goes at one eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,7 +56,7 @@ impl EvictUnit {
 
 /// Sizes of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CacheConfig {
     /// Memory for blocks. 0 is legal and holds nothing.
     pub capacity_bytes: u64,
     /// Memory of one block, at least 1.
@@ -65,7 +69,7 @@ pub struct Shape {
     pub state: Option<StateBytes>,
 }
 
-impl Shape {
+impl CacheConfig {
     /// Whole blocks that fit.
     pub fn capacity_blocks(&self) -> u64 {
         self.capacity_bytes / self.block_bytes
@@ -90,12 +94,12 @@ const EVICTED: u32 = u32::MAX - 1;
 
 /// The cache. `'t` is the life of the loaded trace, whose blocks it points at.
 pub struct Cache<'t> {
-    shape: Shape,
+    config: CacheConfig,
     capacity_blocks: u64,
     arena: &'t [BlockId],
     cost: &'t dyn PrefillCost,
-    runs: Runs,
-    /// Per block of the trace the run that holds it, or `ABSENT`, or `EVICTED`.
+    nodes: Nodes,
+    /// Per block of the trace the node that holds it, or `ABSENT`, or `EVICTED`.
     owner: Vec<u32>,
     used_blocks: u64,
     pinned_blocks: u64,
@@ -103,11 +107,11 @@ pub struct Cache<'t> {
     state_bytes: u64,
     fault_count: u64,
     first_fault: Option<(u32, PolicyFault)>,
-    /// The runs on the present path, from the root. Kept to save an allocation a request.
-    trail: Vec<RunId>,
-    trail_facts: Vec<Candidate>,
+    /// The nodes on the present path, from the root. Kept to save an allocation a request.
+    path_nodes: Vec<NodeId>,
+    path_facts: Vec<Candidate>,
     /// Depths at which the present request saves a state. Likewise.
-    positions: Vec<u32>,
+    checkpoint_depths: Vec<u32>,
 }
 
 impl<'t> Cache<'t> {
@@ -116,45 +120,45 @@ impl<'t> Cache<'t> {
     /// # Panics
     /// If a block has no bytes or no tokens, or states are saved and leaves are to go whole, which they do anyway.
     pub fn new(
-        shape: Shape,
+        config: CacheConfig,
         arena: &'t [BlockId],
         distinct_blocks: u32,
         cost: &'t dyn PrefillCost,
     ) -> Self {
         assert!(
-            shape.block_bytes > 0 && shape.block_tokens > 0,
+            config.block_bytes > 0 && config.block_tokens > 0,
             "a block has bytes and tokens"
         );
         assert!(
-            shape.state.is_none() || shape.evict_unit == EvictUnit::Block,
-            "with saved states whole runs go, whatever the unit"
+            config.state.is_none() || config.evict_unit == EvictUnit::Block,
+            "with saved states whole nodes go, whatever the unit"
         );
         Self {
-            shape,
-            capacity_blocks: shape.capacity_blocks(),
+            config,
+            capacity_blocks: config.capacity_blocks(),
             arena,
             cost,
-            runs: Runs::default(),
+            nodes: Nodes::default(),
             owner: vec![ABSENT; distinct_blocks as usize],
             used_blocks: 0,
             pinned_blocks: 0,
             state_bytes: 0,
             fault_count: 0,
             first_fault: None,
-            trail: Vec::new(),
-            trail_facts: Vec::new(),
-            positions: Vec::new(),
+            path_nodes: Vec::new(),
+            path_facts: Vec::new(),
+            checkpoint_depths: Vec::new(),
         }
     }
 
     /// The sizes it was made with.
-    pub fn shape(&self) -> Shape {
-        self.shape
+    pub fn config(&self) -> CacheConfig {
+        self.config
     }
 
     /// Blocks by what may happen to them.
     pub fn usage(&self) -> Usage {
-        let states_in_blocks = self.state_bytes.div_ceil(self.shape.block_bytes);
+        let states_in_blocks = self.state_bytes.div_ceil(self.config.block_bytes);
         Usage {
             free_blocks: self
                 .capacity_blocks
@@ -166,7 +170,7 @@ impl<'t> Cache<'t> {
 
     /// Bytes of all resident blocks and saved states.
     pub fn used_bytes(&self) -> u64 {
-        self.used_blocks * self.shape.block_bytes + self.state_bytes
+        self.used_blocks * self.config.block_bytes + self.state_bytes
     }
 
     /// Whether the block is resident.
@@ -185,8 +189,8 @@ impl<'t> Cache<'t> {
 
     /// The blocks at whose end a state is saved, in ascending order; checkpoint models only.
     pub fn saved_states(&self) -> Vec<BlockId> {
-        let saved = self.runs.live().filter(|(_, run)| run.has_state);
-        let last = saved.map(|(_, run)| self.arena[run.start + run.blocks as usize - 1]);
+        let saved = self.nodes.live().filter(|(_, node)| node.has_state);
+        let last = saved.map(|(_, node)| self.arena[node.start + node.blocks as usize - 1]);
         let mut blocks: Vec<_> = last.collect();
         blocks.sort_unstable();
         blocks
@@ -202,11 +206,11 @@ impl<'t> Cache<'t> {
         held as u32
     }
 
-    /// All runs that may be evicted now, in id order: what a policy that joins a warm cache is offered.
+    /// All nodes that may be evicted now, in id order: what a policy that joins a warm cache is offered.
     pub fn candidates(&self) -> Vec<Candidate> {
-        self.runs
+        self.nodes
             .live()
-            .filter(|(_, run)| run.on_offer)
+            .filter(|(_, node)| node.evictable)
             .map(|(id, _)| self.candidate(id))
             .collect()
     }
@@ -221,18 +225,18 @@ impl<'t> Cache<'t> {
         self.first_fault
     }
 
-    /// The facts of a run as a policy sees them.
-    fn candidate(&self, id: RunId) -> Candidate {
-        let run = &self.runs[id];
-        match self.shape.state {
-            None => self.candidate_part(id, run, 0),
+    /// The facts of a node as a policy sees them.
+    fn candidate(&self, id: NodeId) -> Candidate {
+        let node = &self.nodes[id];
+        match self.config.state {
+            None => self.candidate_part(id, node, 0),
             Some(state) => self.checkpoint_candidate(id, state),
         }
     }
 
-    /// The facts of a run's part from block `from` on.
-    fn candidate_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
-        let part = self.unpriced_part(id, run, from);
+    /// The facts of a node's part from block `from` on.
+    fn candidate_part(&self, id: NodeId, node: &Node, from: u32) -> Candidate {
+        let part = self.unpriced_part(id, node, from);
         Candidate {
             recompute: self.prefill_blocks(part.depth_blocks + part.blocks, part.depth_blocks),
             ..part
@@ -240,27 +244,27 @@ impl<'t> Cache<'t> {
     }
 
     /// The same without what it costs.
-    fn unpriced_part(&self, id: RunId, run: &Run, from: u32) -> Candidate {
-        let depth_blocks = run.depth_blocks + from;
-        let blocks = run.blocks - from;
+    fn unpriced_part(&self, id: NodeId, node: &Node, from: u32) -> Candidate {
+        let depth_blocks = node.depth_blocks + from;
+        let blocks = node.blocks - from;
         Candidate {
             id,
-            parent: run.parent,
-            first_block: self.arena[run.start + from as usize],
-            last_block: self.arena[run.start + run.blocks as usize - 1],
+            parent: node.parent,
+            first_block: self.arena[node.start + from as usize],
+            last_block: self.arena[node.start + node.blocks as usize - 1],
             depth_blocks,
             blocks,
             base_blocks: depth_blocks,
-            frees: Frees::Run,
-            bytes: u64::from(blocks) * self.shape.block_bytes,
-            created: run.touch.created,
-            last_used: run.touch.last_used,
-            uses: run.touch.uses,
-            last_session: run.touch.session,
-            last_step: run.touch.step,
-            last_kind: run.touch.kind,
+            kind: CandidateKind::Leaf,
+            bytes: u64::from(blocks) * self.config.block_bytes,
+            created: node.touch.created,
+            last_used: node.touch.last_used,
+            uses: node.touch.uses,
+            last_session: node.touch.session,
+            last_step: node.touch.step,
+            last_kind: node.touch.kind,
             recompute: Work::default(),
-            children_seen: run.children_seen,
+            children_seen: node.children_seen,
         }
     }
 
@@ -270,6 +274,6 @@ impl<'t> Cache<'t> {
     }
 
     fn tokens(&self, blocks: u32) -> u64 {
-        u64::from(blocks) * u64::from(self.shape.block_tokens)
+        u64::from(blocks) * u64::from(self.config.block_tokens)
     }
 }

@@ -1,6 +1,6 @@
 //! Pins: a path in use by a running request, which must not go.
 
-use policy_api::{BlockId, Policy, RunId, Why};
+use policy_api::{BlockId, NodeId, Policy, WithdrawReason};
 
 use crate::Cache;
 
@@ -17,8 +17,8 @@ impl Cache<'_> {
         let held_blocks = self.held_blocks(path);
         let last_block = held_blocks.checked_sub(1).map(|last| path[last as usize]);
         if let Some(last_block) = last_block {
-            let tail = RunId(self.owner[last_block as usize]);
-            let end = self.end_pin_at(tail, held_blocks - self.runs[tail].depth_blocks, policy);
+            let tail = NodeId(self.owner[last_block as usize]);
+            let end = self.end_pin_at(tail, held_blocks - self.nodes[tail].depth_blocks, policy);
             self.pin_up_from(end, policy);
         }
         Pin { last_block }
@@ -28,42 +28,42 @@ impl Cache<'_> {
     pub fn unpin(&mut self, pin: Pin, policy: &mut dyn Policy) {
         let mut next = pin
             .last_block
-            .map(|block| RunId(self.owner[block as usize]));
+            .map(|block| NodeId(self.owner[block as usize]));
         while let Some(id) = next {
-            let run = &mut self.runs[id];
-            run.pins -= 1;
-            next = run.parent;
-            if run.pins == 0 {
-                self.pinned_blocks -= u64::from(run.blocks);
+            let node = &mut self.nodes[id];
+            node.pins -= 1;
+            next = node.parent;
+            if node.pins == 0 {
+                self.pinned_blocks -= u64::from(node.blocks);
             }
-            self.settle(id, policy);
+            self.merge_or_offer(id, policy);
         }
     }
 
-    /// The run that ends where the pin does, cut off from what goes on below it.
-    fn end_pin_at(&mut self, id: RunId, head_blocks: u32, policy: &mut dyn Policy) -> RunId {
-        if head_blocks == self.runs[id].blocks {
+    /// The node that ends where the pin does, split_at off from what goes on below it.
+    fn end_pin_at(&mut self, id: NodeId, head_blocks: u32, policy: &mut dyn Policy) -> NodeId {
+        if head_blocks == self.nodes[id].blocks {
             return id;
         }
         let head = self.split(id, head_blocks, policy);
-        self.runs[head].ends_pin = true;
-        if self.runs[id].on_offer {
+        self.nodes[head].ends_pin = true;
+        if self.nodes[id].evictable {
             policy.offer(&self.candidate(id));
         }
         head
     }
 
-    fn pin_up_from(&mut self, end: RunId, policy: &mut dyn Policy) {
+    fn pin_up_from(&mut self, end: NodeId, policy: &mut dyn Policy) {
         let mut next = Some(end);
         while let Some(id) = next {
-            let run = &mut self.runs[id];
-            run.pins += 1;
-            next = run.parent;
-            if run.pins == 1 {
-                self.pinned_blocks += u64::from(run.blocks);
+            let node = &mut self.nodes[id];
+            node.pins += 1;
+            next = node.parent;
+            if node.pins == 1 {
+                self.pinned_blocks += u64::from(node.blocks);
             }
-            if std::mem::take(&mut run.on_offer) {
-                policy.withdraw(id, Why::Pinned);
+            if std::mem::take(&mut node.evictable) {
+                policy.withdraw(id, WithdrawReason::Pinned);
             }
         }
     }

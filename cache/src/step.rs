@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use policy_api::{
-    BlockId, Candidate, Hints, Policy, PolicyFault, Request, RequestView, RunId, Why, Work,
+    BlockId, Candidate, Hints, NodeId, Policy, PolicyFault, Request, RequestView, WithdrawReason,
+    Work,
 };
 
-use crate::runs::{Run, Touch};
+use crate::nodes::{Node, Touch};
 use crate::{ABSENT, Cache, EVICTED, EvictUnit};
 
 /// What happened to one request.
@@ -21,11 +22,11 @@ pub struct Outcome {
     /// Blocks that came in.
     pub admitted_blocks: u32,
     /// Blocks of the path that did not come in.
-    pub refused_blocks: u32,
+    pub rejected_blocks: u32,
     /// Blocks that went, of this request or any other.
     pub evicted_blocks: u32,
     /// Blocks of the path that had been evicted and not asked for since.
-    pub rewanted_blocks: u32,
+    pub reaccessed_blocks: u32,
     /// States that were saved; checkpoint models only.
     pub saved_states: u32,
     /// States that went.
@@ -35,7 +36,7 @@ pub struct Outcome {
 impl Cache<'_> {
     /// Serves one request under `policy`.
     ///
-    /// `index` is its position in the trace, the clock of all facts, larger than that of any request served before.
+    /// `index` is its depth in the trace, the clock of all facts, larger than that of any request served before.
     /// `hints` are those that the policy may read.
     ///
     /// # Panics
@@ -47,12 +48,12 @@ impl Cache<'_> {
         hints: Option<&Hints>,
         policy: &mut dyn Policy,
     ) -> Outcome {
-        if let Some(state) = self.shape.state {
+        if let Some(state) = self.config.state {
             return self.serve_at_checkpoints(index, request, hints, state, policy);
         }
         let arena = self.arena;
         let path = &arena[request.path_range()];
-        let block_tokens = self.shape.block_tokens;
+        let block_tokens = self.config.block_tokens;
 
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
@@ -61,12 +62,12 @@ impl Cache<'_> {
         let prefill = self
             .cost
             .prefill(u64::from(request.prompt_tokens), hit_tokens);
-        let rewanted_blocks = self.note_rewanted(&seen[held_blocks as usize..]);
-        if self.shape.evict_unit != EvictUnit::Block {
-            self.cut(path, hit_blocks, index, policy);
+        let reaccessed_blocks = self.note_reaccessed(&seen[held_blocks as usize..]);
+        if self.config.evict_unit != EvictUnit::Block {
+            self.split_at(path, hit_blocks, index, policy);
         }
-        self.cut(path, held_blocks, index, policy);
-        self.find_trail(path, held_blocks);
+        self.split_at(path, held_blocks, index, policy);
+        self.find_path_nodes(path, held_blocks);
 
         let view = view(
             index,
@@ -88,120 +89,120 @@ impl Cache<'_> {
             hit_blocks,
             prefill,
             admitted_blocks: admitted - held_blocks,
-            refused_blocks: request.path_blocks - admitted,
+            rejected_blocks: request.path_blocks - admitted,
             evicted_blocks,
-            rewanted_blocks,
+            reaccessed_blocks,
             ..Outcome::default()
         }
     }
 
     /// Counts the blocks that were evicted and are asked for now for the first time since.
-    pub(crate) fn note_rewanted(&mut self, missing: &[BlockId]) -> u32 {
-        let mut rewanted = 0;
+    pub(crate) fn note_reaccessed(&mut self, missing: &[BlockId]) -> u32 {
+        let mut reaccessed = 0;
         for &block in missing {
             let owner = &mut self.owner[block as usize];
             if *owner == EVICTED {
                 *owner = ABSENT;
-                rewanted += 1;
+                reaccessed += 1;
             }
         }
-        rewanted
+        reaccessed
     }
 
-    /// Splits the run that holds the first `depth` blocks of the path, if it goes on below them. Returns what was cut off.
-    pub(crate) fn cut(
+    /// Splits the node that holds the first `depth` blocks of the path, if it goes on below them. Returns what was split_at off.
+    pub(crate) fn split_at(
         &mut self,
         path: &[BlockId],
         depth: u32,
         index: u32,
         policy: &mut dyn Policy,
-    ) -> Option<RunId> {
+    ) -> Option<NodeId> {
         let last = path.get(depth.checked_sub(1)? as usize)?;
-        let id = RunId(self.owner[*last as usize]);
-        let run = self.runs[id];
-        let head_blocks = depth - run.depth_blocks;
-        if head_blocks == run.blocks {
+        let id = NodeId(self.owner[*last as usize]);
+        let node = self.nodes[id];
+        let head_blocks = depth - node.depth_blocks;
+        if head_blocks == node.blocks {
             return None;
         }
         self.split(id, head_blocks, policy);
-        if self.shape.evict_unit == EvictUnit::LeafSglang {
-            self.runs[id].touch.last_used = index;
+        if self.config.evict_unit == EvictUnit::LeafSglang {
+            self.nodes[id].touch.last_used = index;
         }
-        if self.runs[id].on_offer {
+        if self.nodes[id].evictable {
             policy.offer(&self.candidate(id));
         }
         Some(id)
     }
 
-    /// Cuts a run in two. The tail keeps the id, the head gets a new one.
+    /// Cuts a node in two. The tail keeps the id, the head gets a new one.
     pub(crate) fn split(
         &mut self,
-        tail: RunId,
+        tail: NodeId,
         head_blocks: u32,
         policy: &mut dyn Policy,
-    ) -> RunId {
-        let run = self.runs[tail];
-        let head = self.runs.insert(Run {
+    ) -> NodeId {
+        let node = self.nodes[tail];
+        let head = self.nodes.insert(Node {
             blocks: head_blocks,
             children: 1,
             children_xor: tail.0,
             children_seen: 1,
-            on_offer: false,
+            evictable: false,
             ends_pin: false,
             has_state: false,
-            ..run
+            ..node
         });
-        if let Some(parent) = run.parent {
-            self.runs[parent].children_xor ^= tail.0 ^ head.0;
+        if let Some(parent) = node.parent {
+            self.nodes[parent].children_xor ^= tail.0 ^ head.0;
         }
-        let rest = &mut self.runs[tail];
+        let rest = &mut self.nodes[tail];
         rest.start += head_blocks as usize;
         rest.depth_blocks += head_blocks;
         rest.blocks -= head_blocks;
         rest.parent = Some(head);
-        for &block in &self.arena[run.start..run.start + head_blocks as usize] {
+        for &block in &self.arena[node.start..node.start + head_blocks as usize] {
             self.owner[block as usize] = head.0;
         }
         policy.split(head, tail);
         head
     }
 
-    /// Collects the runs that hold the first `held_blocks` of the path, from the root.
-    pub(crate) fn find_trail(&mut self, path: &[BlockId], held_blocks: u32) {
-        self.trail.clear();
+    /// Collects the nodes that hold the first `held_blocks` of the path, from the root.
+    pub(crate) fn find_path_nodes(&mut self, path: &[BlockId], held_blocks: u32) {
+        self.path_nodes.clear();
         let last = held_blocks.checked_sub(1).map(|last| path[last as usize]);
-        let mut next = last.map(|block| RunId(self.owner[block as usize]));
+        let mut next = last.map(|block| NodeId(self.owner[block as usize]));
         while let Some(id) = next {
-            self.trail.push(id);
-            next = self.runs[id].parent;
+            self.path_nodes.push(id);
+            next = self.nodes[id].parent;
         }
-        self.trail.reverse();
+        self.path_nodes.reverse();
     }
 
     pub(crate) fn observe(&mut self, view: &RequestView<'_>, policy: &mut dyn Policy) {
-        self.trail_facts.clear();
-        if policy.wants_runs() {
-            let mut facts = std::mem::take(&mut self.trail_facts);
-            facts.extend(self.trail.iter().map(|id| self.candidate(*id)));
-            self.trail_facts = facts;
+        self.path_facts.clear();
+        if policy.wants_path_nodes() {
+            let mut facts = std::mem::take(&mut self.path_facts);
+            facts.extend(self.path_nodes.iter().map(|id| self.candidate(*id)));
+            self.path_facts = facts;
         }
-        policy.observe(view, &self.trail_facts);
+        policy.observe(view, &self.path_facts);
     }
 
-    /// One touch for every run on the trail. Its last run, if it was on offer, no longer is.
+    /// One touch for every node on the path_nodes. Its last node, if it was evictable, no longer is.
     fn touch(&mut self, fresh: Touch, policy: &mut dyn Policy) {
-        for &id in &self.trail {
-            let touch = &mut self.runs[id].touch;
+        for &id in &self.path_nodes {
+            let touch = &mut self.nodes[id].touch;
             *touch = Touch {
                 created: touch.created,
                 uses: touch.uses + 1,
                 ..fresh
             };
         }
-        if let Some(&last) = self.trail.last()
-            && std::mem::take(&mut self.runs[last].on_offer)
+        if let Some(&last) = self.path_nodes.last()
+            && std::mem::take(&mut self.nodes[last].evictable)
         {
-            policy.withdraw(last, Why::Used);
+            policy.withdraw(last, WithdrawReason::Used);
         }
     }
 
@@ -221,7 +222,7 @@ impl Cache<'_> {
                 PolicyFault::AdmissionOutOfRange { blocks, held, path },
             );
         }
-        let offered = match self.shape.evict_unit {
+        let offered = match self.config.evict_unit {
             EvictUnit::Block => path,
             EvictUnit::Leaf | EvictUnit::LeafSglang => path
                 .min(u32::try_from(self.capacity_blocks).unwrap_or(u32::MAX))
@@ -230,25 +231,25 @@ impl Cache<'_> {
         blocks.clamp(held, offered)
     }
 
-    /// The run that would go first.
+    /// The node that would go first.
     fn rival(&mut self, index: u32, policy: &mut dyn Policy) -> Option<Candidate> {
         let id = policy.victim()?.id;
-        if self.on_offer(id) {
+        if self.evictable(id) {
             return Some(self.candidate(id));
         }
-        self.fault(index, PolicyFault::NotOnOffer(id));
+        self.fault(index, PolicyFault::NotEvictable(id));
         None
     }
 
-    /// Makes the `fresh` blocks of a path resident and offers its last run. Returns the run of fresh blocks.
+    /// Makes the `fresh` blocks of a path resident and offers its last node. Returns the node of fresh blocks.
     fn insert(
         &mut self,
         path_start: usize,
         fresh: Range<u32>,
         touch: Touch,
         policy: &mut dyn Policy,
-    ) -> Option<RunId> {
-        let parent = self.trail.last().copied();
+    ) -> Option<NodeId> {
+        let parent = self.path_nodes.last().copied();
         if fresh.is_empty() {
             if let Some(last) = parent {
                 self.offer_if_leaf(last, policy);
@@ -260,17 +261,17 @@ impl Cache<'_> {
         Some(id)
     }
 
-    /// A new run of blocks of a path, below `parent`.
+    /// A new node of blocks of a path, below `parent`.
     pub(crate) fn append(
         &mut self,
-        parent: Option<RunId>,
+        parent: Option<NodeId>,
         path_start: usize,
         fresh: Range<u32>,
         touch: Touch,
-    ) -> RunId {
+    ) -> NodeId {
         let start = path_start + fresh.start as usize;
         let blocks = fresh.end - fresh.start;
-        let id = self.runs.insert(Run {
+        let id = self.nodes.insert(Node {
             start,
             blocks,
             depth_blocks: fresh.start,
@@ -280,13 +281,13 @@ impl Cache<'_> {
             children_seen: 0,
             pins: 0,
             touch,
-            on_offer: false,
+            evictable: false,
             ends_pin: false,
             has_state: false,
         });
         if let Some(parent) = parent {
-            self.runs.add_child(parent, id);
-            self.runs[parent].children_seen += 1;
+            self.nodes.add_child(parent, id);
+            self.nodes[parent].children_seen += 1;
         }
         for &block in &self.arena[start..start + blocks as usize] {
             self.owner[block as usize] = id.0;
@@ -296,8 +297,8 @@ impl Cache<'_> {
     }
 
     /// Evicts until the cache fits. Returns the number of blocks that went.
-    fn make_room(&mut self, index: u32, fresh: Option<RunId>, policy: &mut dyn Policy) -> u32 {
-        let mut gone = 0;
+    fn make_room(&mut self, index: u32, fresh: Option<NodeId>, policy: &mut dyn Policy) -> u32 {
+        let mut evicted = 0;
         while self.used_blocks > self.capacity_blocks {
             let overflow =
                 u32::try_from(self.used_blocks - self.capacity_blocks).unwrap_or(u32::MAX);
@@ -305,30 +306,30 @@ impl Cache<'_> {
                 Ok(victim) => victim,
                 Err(fault) => {
                     self.fault(index, fault);
-                    // Only the present request can have made the cache too full, so its fresh run still has blocks.
+                    // Only the present request can have made the cache too full, so its fresh node still has blocks.
                     (
                         fresh.expect("a cache overflows only by fresh blocks"),
                         u32::MAX,
                     )
                 }
             };
-            let blocks = match self.shape.evict_unit {
-                EvictUnit::Block => at_most.min(overflow).min(self.runs[id].blocks),
-                EvictUnit::Leaf | EvictUnit::LeafSglang => self.runs[id].blocks,
+            let blocks = match self.config.evict_unit {
+                EvictUnit::Block => at_most.min(overflow).min(self.nodes[id].blocks),
+                EvictUnit::Leaf | EvictUnit::LeafSglang => self.nodes[id].blocks,
             };
             self.evict(id, blocks, policy);
-            gone += blocks;
+            evicted += blocks;
         }
-        gone
+        evicted
     }
 
     pub(crate) fn ask_victim(
         &mut self,
         policy: &mut dyn Policy,
-    ) -> Result<(RunId, u32), PolicyFault> {
+    ) -> Result<(NodeId, u32), PolicyFault> {
         let victim = policy.victim().ok_or(PolicyFault::NoVictim)?;
-        if !self.on_offer(victim.id) {
-            return Err(PolicyFault::NotOnOffer(victim.id));
+        if !self.evictable(victim.id) {
+            return Err(PolicyFault::NotEvictable(victim.id));
         }
         if victim.blocks == 0 {
             return Err(PolicyFault::NoBlocks(victim.id));
@@ -336,39 +337,39 @@ impl Cache<'_> {
         Ok((victim.id, victim.blocks))
     }
 
-    /// Takes `blocks` from the tail of a leaf run.
-    fn evict(&mut self, id: RunId, blocks: u32, policy: &mut dyn Policy) {
-        let run = self.runs[id];
-        let kept = run.blocks - blocks;
-        let gone = self.candidate_part(id, &run, kept);
-        for &block in &self.arena[run.start + kept as usize..run.start + run.blocks as usize] {
+    /// Takes `blocks` from the tail of a leaf node.
+    fn evict(&mut self, id: NodeId, blocks: u32, policy: &mut dyn Policy) {
+        let node = self.nodes[id];
+        let kept = node.blocks - blocks;
+        let evicted = self.candidate_part(id, &node, kept);
+        for &block in &self.arena[node.start + kept as usize..node.start + node.blocks as usize] {
             self.owner[block as usize] = EVICTED;
         }
         self.used_blocks -= u64::from(blocks);
-        policy.evicted(&gone, kept == 0);
+        policy.evicted(&evicted, kept == 0);
         if kept > 0 {
-            self.runs[id].blocks = kept;
+            self.nodes[id].blocks = kept;
             policy.offer(&self.candidate(id));
             return;
         }
-        self.runs.remove(id);
-        if let Some(parent) = run.parent {
-            self.runs.remove_child(parent, id);
+        self.nodes.remove(id);
+        if let Some(parent) = node.parent {
+            self.nodes.remove_child(parent, id);
             self.offer_if_leaf(parent, policy);
         }
     }
 
-    /// Offers a run that may go.
-    pub(crate) fn offer_if_leaf(&mut self, id: RunId, policy: &mut dyn Policy) {
-        let run = &mut self.runs[id];
-        if run.children == 0 && run.pins == 0 {
-            run.on_offer = true;
+    /// Offers a node that may go.
+    pub(crate) fn offer_if_leaf(&mut self, id: NodeId, policy: &mut dyn Policy) {
+        let node = &mut self.nodes[id];
+        if node.children == 0 && node.pins == 0 {
+            node.evictable = true;
             policy.offer(&self.candidate(id));
         }
     }
 
-    fn on_offer(&self, id: RunId) -> bool {
-        self.runs.get(id).is_some_and(|run| run.on_offer)
+    fn evictable(&self, id: NodeId) -> bool {
+        self.nodes.get(id).is_some_and(|node| node.evictable)
     }
 
     pub(crate) fn fault(&mut self, index: u32, fault: PolicyFault) {

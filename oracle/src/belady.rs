@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
 };
 
 use crate::intervals::Time;
@@ -31,7 +31,7 @@ pub struct Belady<'a> {
     /// By run id: how many blocks of its tail share their next use.
     tail_blocks: Vec<u32>,
     now: Time,
-    /// The leaf on offer that the present request touched, where it must go last.
+    /// The leaf evictable that the present request touched, where it must go last.
     own: Option<Candidate>,
 }
 
@@ -67,7 +67,7 @@ impl EvictionPolicy for Belady<'_> {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
@@ -77,9 +77,9 @@ impl EvictionPolicy for Belady<'_> {
         Some(Victim { id, blocks })
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.ranked.remove(gone.id);
-        if whole && self.own.is_some_and(|own| own.id == gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.ranked.remove(evicted.id);
+        if whole && self.own.is_some_and(|own| own.id == evicted.id) {
             self.own = None;
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn whole_path(request: &RequestView<'_>) -> u32 {
 }
 
 /// Sets an entry of a table by run id.
-pub(crate) fn put_at<T: Copy + Default>(table: &mut Vec<T>, id: RunId, value: T) {
+pub(crate) fn put_at<T: Copy + Default>(table: &mut Vec<T>, id: NodeId, value: T) {
     if id.index() >= table.len() {
         table.resize(id.index() + 1, T::default());
     }

@@ -8,7 +8,7 @@ use crate::belady::{Belady, Bypass};
 use crate::curve::lru_hits;
 use crate::dual::{Prices, Stop, pfoo, prefix_dual};
 use crate::flat::flat_belady_blocks;
-use crate::gains::{Gains, Shape};
+use crate::gains::{CacheConfig, Gains};
 use crate::intervals::{Intervals, Time};
 use crate::next_use::{NextUse, Reading};
 use crate::priced::{Cut, PricedBelady};
@@ -239,8 +239,8 @@ impl<'a> Oracle<'a> {
     /// Priced Belady's schedule.
     fn priced(&self, capacity_blocks: u64, prices: &Prices, cut: Cut) -> Hits {
         let saved = |time, hit| self.savings.of(time, hit);
-        let shape = self.gains.shape();
-        let mut policy = PricedBelady::new(&self.gain_or_never, prices, &saved, cut, shape);
+        let config = self.gains.config();
+        let mut policy = PricedBelady::new(&self.gain_or_never, prices, &saved, cut, config);
         replay(self.workload, capacity_blocks, &mut policy)
     }
 
@@ -256,9 +256,9 @@ impl<'a> Oracle<'a> {
 
     /// The ways to rank a stretch that differ for this cost model.
     fn cuts(&self) -> &'static [Cut] {
-        match self.gains.shape() {
-            Shape::Equal => &[Cut::ByStretch],
-            Shape::Rising | Shape::Any => &[Cut::ByStretch, Cut::ByBlock],
+        match self.gains.config() {
+            CacheConfig::Equal => &[Cut::ByStretch],
+            CacheConfig::Rising | CacheConfig::Any => &[Cut::ByStretch, Cut::ByBlock],
         }
     }
 

@@ -30,12 +30,12 @@ pub struct Gains {
     ceiling: f64,
     /// By how much the pieces may understate savings, for rounding.
     slack: f64,
-    shape: Shape,
+    config: CacheConfig,
 }
 
 /// How the gains of blocks change along the intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shape {
+pub(crate) enum CacheConfig {
     /// Not at all: every block of an interval gains the same.
     Equal,
     /// They never fall with depth.
@@ -66,7 +66,7 @@ impl Gains {
             starts: vec![0],
             ceiling: 0.0,
             slack: 0.0,
-            shape: Shape::Equal,
+            config: CacheConfig::Equal,
         };
         let mut curve = Vec::new();
         for time in 0..intervals.requests() {
@@ -95,8 +95,8 @@ impl Gains {
         self.ceiling
     }
 
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape
+    pub(crate) fn config(&self) -> CacheConfig {
+        self.config
     }
 
     /// A factor that covers the rounding of a sum over all requests and pieces.
@@ -136,7 +136,7 @@ impl Gains {
             });
         }
         self.slack += most_above(curve, &corners);
-        self.shape = self.shape.max(shape(curve));
+        self.config = self.config.max(config(curve));
     }
 }
 
@@ -161,18 +161,18 @@ fn upper_hull(curve: &[f64]) -> Vec<usize> {
     corners
 }
 
-fn shape(curve: &[f64]) -> Shape {
+fn config(curve: &[f64]) -> CacheConfig {
     let tolerance = ROUNDING * curve.last().map_or(0.0, |last| last.abs());
-    let mut shape = Shape::Equal;
+    let mut config = CacheConfig::Equal;
     for three in curve.windows(3) {
         let change = (three[2] - three[1]) - (three[1] - three[0]);
-        shape = shape.max(match change {
-            _ if change.abs() <= tolerance => Shape::Equal,
-            _ if change > 0.0 => Shape::Rising,
-            _ => Shape::Any,
+        config = config.max(match change {
+            _ if change.abs() <= tolerance => CacheConfig::Equal,
+            _ if change > 0.0 => CacheConfig::Rising,
+            _ => CacheConfig::Any,
         });
     }
-    shape
+    config
 }
 
 /// How far a curve rises above the straight lines between its corners.
@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        assert_eq!(shape(&[0.0, 0.1, 0.2, 0.1 + 0.2]), Shape::Equal);
-        assert_eq!(shape(&[0.0, 1.0, 4.0, 9.0]), Shape::Rising);
-        assert_eq!(shape(&[0.0, 1.0, 4.0, 5.0]), Shape::Any);
+        assert_eq!(config(&[0.0, 0.1, 0.2, 0.1 + 0.2]), CacheConfig::Equal);
+        assert_eq!(config(&[0.0, 1.0, 4.0, 9.0]), CacheConfig::Rising);
+        assert_eq!(config(&[0.0, 1.0, 4.0, 5.0]), CacheConfig::Any);
     }
 }

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Score, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Score, Victim,
+    WithdrawReason,
 };
 
 use crate::belady::{put_at, whole_path};
 use crate::dual::Prices;
-use crate::gains::Shape;
+use crate::gains::CacheConfig;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
 
@@ -30,7 +31,7 @@ pub(crate) struct PricedBelady<'a, S> {
     prices: &'a Prices,
     saved: &'a S,
     cut: Cut,
-    shape: Shape,
+    config: CacheConfig,
     ranked: Ranked<(Score, Reverse<u32>)>,
     tail_blocks: Vec<u32>,
 }
@@ -41,14 +42,14 @@ impl<'a, S: Fn(Time, u32) -> f64> PricedBelady<'a, S> {
         prices: &'a Prices,
         saved: &'a S,
         cut: Cut,
-        shape: Shape,
+        config: CacheConfig,
     ) -> Self {
         Self {
             next_use,
             prices,
             saved,
             cut,
-            shape,
+            config,
             ranked: Ranked::new(),
             tail_blocks: Vec::new(),
         }
@@ -73,7 +74,8 @@ impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
             (time, Cut::ByBlock) => self.gain(time, tail, tail) - self.prices.before(time),
         };
         // Where gains rise with depth, the next block up ranks before the one that just went, so the stretch goes whole.
-        let one_by_one = next.time != NEVER && self.cut == Cut::ByBlock && self.shape == Shape::Any;
+        let one_by_one =
+            next.time != NEVER && self.cut == Cut::ByBlock && self.config == CacheConfig::Any;
         let first = if one_by_one {
             tail
         } else {
@@ -83,7 +85,7 @@ impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
         self.ranked.put(leaf.id, (Score(key), Reverse(tail)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
@@ -93,8 +95,8 @@ impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
         Some(Victim { id, blocks })
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.ranked.remove(evicted.id);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cache::Shape;
+use cache::CacheConfig;
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Policy, RequestView, RunId, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Policy, RequestView, Victim, WithdrawReason,
 };
 use serde::Serialize;
 
@@ -72,13 +72,18 @@ pub struct EvictionsBy {
 impl Oracle<'_> {
     /// Replays a policy in a cache of a shape without saved states, and compares it, eviction by eviction, with the best
     /// feasible schedule of the same capacity.
-    pub fn regret(&self, shape: Shape, policy: &mut dyn Policy, options: &Options) -> Regret {
+    pub fn regret(
+        &self,
+        config: CacheConfig,
+        policy: &mut dyn Policy,
+        options: &Options,
+    ) -> Regret {
         let mut watched = Watched::new(policy);
-        let served = replay_in(self.workload(), shape, self.cost(), &mut watched);
-        let schedule = self.best_schedule(shape.capacity_blocks(), options);
+        let served = replay_in(self.workload(), config, self.cost(), &mut watched);
+        let schedule = self.best_schedule(config.capacity_blocks(), options);
         let mut tally = Tally::new(self, &schedule);
-        for gone in &watched.gone {
-            tally.add(gone);
+        for evicted in &watched.evicted {
+            tally.add(evicted);
         }
         let (ahead, lucky) = self.differences(&schedule, &served);
         let premature = Loss {
@@ -125,7 +130,7 @@ struct Gone {
 struct Watched<'p> {
     policy: &'p mut dyn Policy,
     now: Time,
-    gone: Vec<Gone>,
+    evicted: Vec<Gone>,
 }
 
 impl<'p> Watched<'p> {
@@ -133,7 +138,7 @@ impl<'p> Watched<'p> {
         Self {
             policy,
             now: 0,
-            gone: Vec::new(),
+            evicted: Vec::new(),
         }
     }
 }
@@ -143,7 +148,7 @@ impl EvictionPolicy for Watched<'_> {
         self.policy.offer(candidate);
     }
 
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.policy.withdraw(id, why);
     }
 
@@ -151,20 +156,20 @@ impl EvictionPolicy for Watched<'_> {
         self.policy.victim()
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.gone.push(Gone {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.evicted.push(Gone {
             time: self.now,
-            part: *gone,
+            part: *evicted,
         });
-        self.policy.evicted(gone, whole);
+        self.policy.evicted(evicted, whole);
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.policy.split(head, tail);
     }
 
-    fn wants_runs(&self) -> bool {
-        self.policy.wants_runs()
+    fn wants_path_nodes(&self) -> bool {
+        self.policy.wants_path_nodes()
     }
 
     fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
@@ -218,8 +223,8 @@ impl<'a> Tally<'a> {
     }
 
     /// Divides an eviction, from its tail up, where the class or the bucket of depth changes.
-    fn add(&mut self, gone: &Gone) {
-        let Gone { time, part } = gone;
+    fn add(&mut self, evicted: &Gone) {
+        let Gone { time, part } = evicted;
         let age = time - part.last_used;
         let ended = self.session_ends[&part.last_session] <= *time;
         let mut end = part.depth_blocks + part.blocks;

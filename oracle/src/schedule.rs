@@ -1,6 +1,6 @@
 //! Replays through the same cache as any policy.
 
-use cache::{Cache, EvictUnit, Shape};
+use cache::{Cache, CacheConfig, EvictUnit};
 use policy_api::{Policy, PrefillCost, Work};
 use trace::Workload;
 
@@ -9,25 +9,25 @@ pub type Hits = Vec<u32>;
 
 /// Replays a schedule that knows the future, and so reads no costs off the cache, at one capacity.
 pub fn replay(workload: &Workload, capacity_blocks: u64, policy: &mut dyn Policy) -> Hits {
-    let shape = Shape {
+    let config = CacheConfig {
         capacity_bytes: capacity_blocks,
         block_bytes: 1,
         block_tokens: workload.block_tokens(),
         evict_unit: EvictUnit::Block,
         state: None,
     };
-    replay_in(workload, shape, &Unpriced, policy)
+    replay_in(workload, config, &Unpriced, policy)
 }
 
 /// Replays any policy through a cache of any shape.
 pub(crate) fn replay_in(
     workload: &Workload,
-    shape: Shape,
+    config: CacheConfig,
     cost: &dyn PrefillCost,
     policy: &mut dyn Policy,
 ) -> Hits {
     let distinct_blocks = workload.distinct_blocks();
-    let mut cache = Cache::new(shape, workload.arena(), distinct_blocks, cost);
+    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, cost);
     let mut hits = Vec::with_capacity(workload.requests().len());
     for (index, request) in (0..).zip(workload.requests()) {
         let hints = workload.hints(index as usize);

@@ -6,10 +6,10 @@
 
 use std::cmp::Reverse;
 
-use cache::{EvictUnit, Shape};
+use cache::{CacheConfig, EvictUnit};
 use policy_api::{
-    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Frees, Passage, Policy, Ranked,
-    RequestView, RunId, Score, StateBytes, Victim, Why,
+    AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, NodeId, PathInsertion,
+    Policy, Ranked, RequestView, Score, StateBytes, Victim, WithdrawReason,
 };
 
 use crate::belady::whole_path;
@@ -193,14 +193,14 @@ impl<'a> StateOracle<'a> {
 
     fn replay(&self, capacity_bytes: u64, policy: &mut dyn Policy) -> Hits {
         let workload = self.oracle.workload();
-        let shape = Shape {
+        let config = CacheConfig {
             capacity_bytes,
             block_bytes: self.block_bytes,
             block_tokens: workload.block_tokens(),
             evict_unit: EvictUnit::Block,
             state: Some(self.state),
         };
-        replay_in(workload, shape, &Unpriced, policy)
+        replay_in(workload, config, &Unpriced, policy)
     }
 }
 
@@ -220,16 +220,16 @@ impl EvictionPolicy for StateLru {
         );
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.0.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.0.first().map(Victim::run)
+        self.0.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.0.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.0.remove(evicted.id);
     }
 }
 
@@ -264,7 +264,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
         let end = candidate.depth_blocks + candidate.blocks;
         let next = self.next_use_of(candidate.last_block, end - 1);
         // A leaf without a state saves nothing, whenever it is wanted.
-        let is_useless = candidate.frees == Frees::Run
+        let is_useless = candidate.kind == CandidateKind::Leaf
             && candidate.bytes == u64::from(candidate.blocks) * self.block_bytes;
         let worth = if next == NEVER || is_useless {
             f64::NEG_INFINITY
@@ -277,16 +277,16 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
         self.ranked.put(candidate.id, key);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.ranked.remove(evicted.id);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
@@ -304,14 +304,14 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
         let wanted = |end: &u32| {
             let last = request.path[*end as usize - 1];
             self.resumed_until[last as usize] > request.index
         };
-        let below_hit = request.hit_blocks + 1..=passage.resident_blocks;
+        let below_hit = request.hit_blocks + 1..=insertion.resident_blocks;
         positions.extend(below_hit.filter(wanted));
     }
 }

@@ -6,9 +6,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use cache::{Cache, EvictUnit, Shape};
+use cache::{Cache, CacheConfig, EvictUnit};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use policies::{ADMISSION, EVICTION, Setup};
+use policies::{ADMISSION, EVICTION, PolicyContext};
 use policy_api::{BlockId, Pair, PrefillCost, Request, Work};
 
 const LEAVES: [u64; 3] = [1_000, 10_000, 100_000];
@@ -91,21 +91,21 @@ impl<'t> Running<'t> {
     fn new(traffic: &'t Traffic, leaves: u64, names: (&str, &str)) -> Self {
         let capacity_blocks = PREFIXES * PREFIX_BLOCKS + leaves * OWN_BLOCKS;
         let block_bytes = 2 << 20;
-        let shape = Shape {
+        let config = CacheConfig {
             capacity_bytes: capacity_blocks * block_bytes,
             block_bytes,
             block_tokens: 16,
             evict_unit: EvictUnit::Block,
             state: None,
         };
-        let setup = Setup::new(shape, 0);
+        let context = PolicyContext::new(config, 0);
         let mut running = Self {
             traffic,
-            cache: Cache::new(shape, &traffic.arena, traffic.distinct_blocks, &Quadratic),
+            cache: Cache::new(config, &traffic.arena, traffic.distinct_blocks, &Quadratic),
             policy: policies::build(
                 &policies::eviction(names.0).expect("registered"),
                 &policies::admission(names.1).expect("registered"),
-                &setup,
+                &context,
             ),
             served: 0,
         };

@@ -10,17 +10,15 @@
 mod admission;
 mod entry;
 mod eviction;
-mod params;
 mod parts;
 mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use entry::{
-    AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Setup, Track,
-};
+pub use cache::{PolicyContext, PolicyFactory, Track};
+pub use entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry};
 pub use params::{Domain, Param, ParamError, Params};
 pub use registry::{
-    ADMISSION, AdmissionSpec, EVICTION, EvictionSpec, PolicyError, PolicyPair, Spec, admission,
-    build, eviction, pairs, partner,
+    ADMISSION, AdmissionSpec, EVICTION, EvictionSpec, PolicyError, Spec, admission, build,
+    eviction, factories, factory, partner,
 };

@@ -1,19 +1,20 @@
 //! The registry: every policy that the command line, the conformance suite and the reports know.
 
+use cache::{PolicyContext, PolicyFactory};
+use params::{Call, Malformed, ParamError, Params, UnknownName};
 use policy_api::Pair;
 
 use crate::admission::{
     self, adaptive, all, branch_points, checkpoint_every, lmcache, none, second_occurrence,
     size_cap, tinylfu,
 };
-use crate::entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Setup};
+use crate::entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Track};
 use crate::eviction::{
     arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow, learned,
     lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, marconi, mru, parrot, pgdsf,
     priority, random, s3_fifo, sae, sglang_plus, sieve, size, slru, tail_lru, two_q, vllm,
     vllm_plus, w_tinylfu,
 };
-use crate::params::{ParamError, Params};
 
 /// All eviction policies, the baseline first.
 pub const EVICTION: &[EvictionEntry] = &[
@@ -81,20 +82,11 @@ const PARTNERS: &[(&str, &str)] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// No policy has this name.
-    #[error("there is no {kind} policy `{name}`; {}", nearest_hint(.nearest, .valid))]
-    Unknown {
-        /// `eviction` or `admission`.
-        kind: &'static str,
-        /// The name given.
-        name: String,
-        /// The most similar name, where one is similar.
-        nearest: Option<&'static str>,
-        /// All names.
-        valid: Vec<&'static str>,
-    },
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
     /// The parentheses do not close.
-    #[error("`{0}` should look like name or name(key=value,key=value)")]
-    Malformed(String),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
     /// A parameter is wrong.
     #[error("policy `{name}`: {problem}")]
     Param {
@@ -103,14 +95,6 @@ pub enum PolicyError {
         /// What is wrong.
         problem: ParamError,
     },
-}
-
-fn nearest_hint(nearest: &Option<&'static str>, valid: &[&'static str]) -> String {
-    let list = valid.join(", ");
-    nearest.map_or_else(
-        || format!("valid ones: {list}"),
-        |name| format!("did you mean `{name}`? Valid ones: {list}"),
-    )
 }
 
 /// A policy by name, with its parameters: `name` or `name(key=value,key=value)`.
@@ -134,7 +118,7 @@ pub type AdmissionSpec = Spec<BuildAdmission>;
 /// # Errors
 /// [`PolicyError`], with the nearest name or the valid parameters.
 pub fn eviction(text: &str) -> Result<EvictionSpec, PolicyError> {
-    find("eviction", EVICTION, text)
+    find("eviction policy", EVICTION, text)
 }
 
 /// Finds an admission policy.
@@ -142,24 +126,23 @@ pub fn eviction(text: &str) -> Result<EvictionSpec, PolicyError> {
 /// # Errors
 /// [`PolicyError`], with the nearest name or the valid parameters.
 pub fn admission(text: &str) -> Result<AdmissionSpec, PolicyError> {
-    find("admission", ADMISSION, text)
+    find("admission policy", ADMISSION, text)
 }
 
-/// An eviction policy and an admission policy, by name.
-pub type PolicyPair = (EvictionSpec, AdmissionSpec);
-
 /// Every eviction policy with every admission policy; where none is named, with the one that it comes with.
-pub fn pairs(evictions: &[EvictionSpec], admissions: &[AdmissionSpec]) -> Vec<PolicyPair> {
-    let mut pairs = Vec::new();
+pub fn factories(evictions: &[EvictionSpec], admissions: &[AdmissionSpec]) -> Vec<PolicyFactory> {
+    let mut all = Vec::new();
     for eviction in evictions {
         if admissions.is_empty() {
-            pairs.push((eviction.clone(), partner(eviction)));
+            all.push(factory(eviction, &partner(eviction)));
         }
-        for admission in admissions {
-            pairs.push((eviction.clone(), admission.clone()));
-        }
+        all.extend(
+            admissions
+                .iter()
+                .map(|admission| factory(eviction, admission)),
+        );
     }
-    pairs
+    all
 }
 
 /// The admission policy that an eviction policy comes with.
@@ -169,11 +152,24 @@ pub fn partner(eviction: &EvictionSpec) -> AdmissionSpec {
     admission(partner.map_or("all", |(_, partner)| partner)).expect("partners are registered")
 }
 
+/// The pair that drives a cache, as a value that can build it.
+pub fn factory(eviction: &EvictionSpec, admission: &AdmissionSpec) -> PolicyFactory {
+    let track = match [eviction.entry.track, admission.entry.track].contains(&Track::Declared) {
+        true => Track::Declared,
+        false => Track::Online,
+    };
+    let names = (eviction.text.clone(), admission.text.clone());
+    let (eviction, admission) = (eviction.clone(), admission.clone());
+    PolicyFactory::new(names.0, names.1, track, move |context| {
+        Box::new(build(&eviction, &admission, context))
+    })
+}
+
 /// Builds the pair that drives a cache.
-pub fn build(eviction: &EvictionSpec, admission: &AdmissionSpec, setup: &Setup) -> Pair {
+pub fn build(eviction: &EvictionSpec, admission: &AdmissionSpec, context: &PolicyContext) -> Pair {
     Pair {
-        eviction: (eviction.entry.build)(setup, &eviction.params),
-        admission: (admission.entry.build)(setup, &admission.params),
+        eviction: (eviction.entry.build)(context, &eviction.params),
+        admission: (admission.entry.build)(context, &admission.params),
     }
 }
 
@@ -182,43 +178,24 @@ fn find<B>(
     entries: &'static [Entry<B>],
     text: &str,
 ) -> Result<Spec<B>, PolicyError> {
-    let text = text.trim();
-    let (name, params) = match text.split_once('(') {
-        None => (text, ""),
-        Some((name, rest)) => (
-            name.trim(),
-            rest.strip_suffix(')')
-                .ok_or_else(|| PolicyError::Malformed(text.to_owned()))?,
-        ),
-    };
-    let entry = entries
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| unknown(kind, entries, name))?;
-    let params = Params::parse(entry.params, params).map_err(|problem| PolicyError::Param {
-        name: entry.name,
-        problem,
-    })?;
+    let call = Call::parse(text)?;
+    let entry = params::find(kind, entries, |entry| entry.name, call.name)?;
+    let params =
+        Params::parse(entry.params, call.arguments).map_err(|problem| PolicyError::Param {
+            name: entry.name,
+            problem,
+        })?;
     Ok(Spec {
         entry,
         params,
-        text: text.to_owned(),
+        text: canonical(entry.name, text),
     })
 }
 
-fn unknown<B>(kind: &'static str, entries: &'static [Entry<B>], name: &str) -> PolicyError {
-    let similarity = |valid: &str| strsim::jaro_winkler(&name.to_lowercase(), valid);
-    let nearest = entries
-        .iter()
-        .map(|entry| entry.name)
-        .max_by(|a, b| similarity(a).total_cmp(&similarity(b)))
-        .filter(|valid| similarity(valid) > 0.7);
-    PolicyError::Unknown {
-        kind,
-        name: name.to_owned(),
-        nearest,
-        valid: entries.iter().map(|e| e.name).collect(),
-    }
+/// As it was written, but for the case and the spaces of the name.
+fn canonical(name: &str, text: &str) -> String {
+    let arguments = text.trim().find('(').map_or("", |at| &text.trim()[at..]);
+    format!("{name}{arguments}")
 }
 
 #[cfg(test)]
@@ -281,7 +258,7 @@ mod tests {
         );
         assert_eq!(
             eviction("lru(").unwrap_err(),
-            PolicyError::Malformed("lru(".to_owned())
+            Malformed("lru(".to_owned()).into()
         );
         assert_eq!(
             eviction("lru(x=1)").unwrap_err().to_string(),

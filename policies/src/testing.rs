@@ -3,31 +3,31 @@
 #[path = "../tests/it/support.rs"]
 mod support;
 
-use policy_api::{BlockId, Candidate, Frees, Pair, RequestView, RunId, Work};
+use policy_api::{BlockId, Candidate, CandidateKind, NodeId, Pair, RequestView, Work};
 
-pub(crate) use support::{Ask, FlatCost, Trace, ask, asks, shape};
+pub(crate) use support::{Ask, FlatCost, Trace, ask, asks, config};
 
 use cache::EvictUnit;
 
-use crate::entry::Setup;
+use crate::entry::PolicyContext;
 use crate::registry::{admission, build, eviction};
 
 /// A cache of so many blocks of one token and one byte.
-pub(crate) fn setup(capacity_blocks: u64, seed: u64) -> Setup {
-    Setup::new(shape(capacity_blocks, EvictUnit::Block, None), seed)
+pub(crate) fn context(capacity_blocks: u64, seed: u64) -> PolicyContext {
+    PolicyContext::new(config(capacity_blocks, EvictUnit::Block, None), seed)
 }
 
-fn pair(policies: [&str; 2], setup: Setup) -> Pair {
+fn pair(policies: [&str; 2], context: PolicyContext) -> Pair {
     build(
         &eviction(policies[0]).unwrap(),
         &admission(policies[1]).unwrap(),
-        &setup,
+        &context,
     )
 }
 
 /// An eviction policy that everything is admitted to.
 pub(crate) fn pair_seeded(policy: &str, capacity_blocks: u64, seed: u64) -> Pair {
-    pair([policy, "all"], setup(capacity_blocks, seed))
+    pair([policy, "all"], context(capacity_blocks, seed))
 }
 
 /// What goes at each request under an eviction policy that everything is admitted to: a letter a block.
@@ -46,7 +46,7 @@ pub(crate) fn assert_is_lru(policy: &str) {
 
 /// Blocks of each request's path that are resident once it was admitted, under LRU.
 pub(crate) fn admitted(policy: &str, capacity_blocks: u64, asks: &[Ask]) -> Vec<u32> {
-    let mut pair = pair(["lru", policy], setup(capacity_blocks, 0));
+    let mut pair = pair(["lru", policy], context(capacity_blocks, 0));
     Trace::new(asks).admitted(capacity_blocks, &mut pair)
 }
 
@@ -74,14 +74,14 @@ pub(crate) fn view(path: &[BlockId]) -> RequestView<'_> {
 /// A leaf of one block, used once, by request 0.
 pub(crate) fn leaf(id: u32) -> Candidate {
     Candidate {
-        id: RunId(id),
+        id: NodeId(id),
         parent: None,
         first_block: id,
         last_block: id,
         depth_blocks: 0,
         blocks: 1,
         base_blocks: 0,
-        frees: Frees::Run,
+        kind: CandidateKind::Leaf,
         bytes: 1,
         created: 0,
         last_used: 0,

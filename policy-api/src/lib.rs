@@ -1,33 +1,33 @@
 //! The contract between the cache and a policy, and its nouns.
 //!
-//! The hard choice: **the cache asks, the policy answers.** A policy never touches the tree. It hears which runs of
+//! The hard choice: **the cache asks, the policy answers.** A policy never touches the tree. It hears which nodes of
 //! blocks may go now ([`Candidate`]s), names one when the cache is over its capacity, and says how much of a path may
 //! come in. The cache carries the answer out, checks it, and reports a wrong one as a [`PolicyFault`]. So no policy can
 //! leave a hole in a prefix, free what is pinned, or exceed the capacity, and a policy is a page of code about one idea.
 //!
-//! Why candidates and not blocks: all blocks of a *run* were touched by the same requests, so they share every fact a
-//! rule may use. The cache splits a run where a path ends or diverges; a policy is called about eight times a request,
+//! Why candidates and not blocks: all blocks of a *node* were touched by the same requests, so they share every fact a
+//! rule may use. The cache splits a node where a path ends or diverges; a policy is called about eight times a request,
 //! never once a block.
 //!
 //! The calls of one request, in order:
 //!
-//! 1. [`split`](EvictionPolicy::split) where the path ends or diverges inside a run; if that run is on offer, an `offer` of what
+//! 1. [`split`](EvictionPolicy::split) where the path ends or diverges inside a node; if that node is evictable, an `offer` of what
 //!    is cut off.
 //! 2. [`observe`](EvictionPolicy::observe) with the request, before anything of it is offered.
-//! 3. [`withdraw`](EvictionPolicy::withdraw) of the path's last resident run, if it was on offer.
+//! 3. [`withdraw`](EvictionPolicy::withdraw) of the path's last resident node, if it was evictable.
 //! 4. [`victim`](EvictionPolicy::victim), if the admission policy [needs a rival](AdmissionPolicy::needs_rival); then
 //!    [`admit`](AdmissionPolicy::admit).
-//! 5. [`offer`](EvictionPolicy::offer) of the path's new last run.
+//! 5. [`offer`](EvictionPolicy::offer) of the path's new last node.
 //! 6. While the cache is over its capacity: [`victim`](EvictionPolicy::victim), then
-//!    [`evicted`](EvictionPolicy::evicted), then an `offer` of what is left of the run, or of a parent that became a
+//!    [`evicted`](EvictionPolicy::evicted), then an `offer` of what is left of the node, or of a parent that became a
 //!    leaf.
 //!
 //! Models whose state is not per token (state-space layers, sliding windows) resume only where a state was saved. Their
-//! caches hold *checkpoints*: a run may have a saved state at its end, and a candidate is a leaf run with all that it
-//! holds, or the state of a run with one child ([`Frees`]). In step 3 every run of the path that is on offer is withdrawn; after
-//! `admit` the admission policy says [where to save states](AdmissionPolicy::checkpoints), for which runs may be split once more;
-//! in step 5 every run of the path that may go is offered; in step 6 whole candidates go. A run that has one child and no state
-//! is [merged](EvictionPolicy::merge) with it, so that runs end where something was saved, branches, or ends.
+//! caches hold *checkpoints*: a node may have a saved state at its end, and a candidate is a leaf node with all that it
+//! holds, or the state of a node with one child ([`CandidateKind`]). In step 3 every node of the path that is evictable is withdrawn; after
+//! `admit` the admission policy says [where to save states](AdmissionPolicy::checkpoints), for which nodes may be split once more;
+//! in step 5 every node of the path that may go is offered; in step 6 whole candidates go. A node that has one child and no state
+//! is [merged](EvictionPolicy::merge) with it, so that nodes end where something was saved, branches, or ends.
 //!
 //! Generics, closures and associated types are absent from the traits, so a WebAssembly guest can implement the same
 //! verbs; the crate is `no_std` and has no dependencies for the same reason.
@@ -53,11 +53,11 @@ pub use request::{Hints, Request, RequestView};
 /// It stands for the whole prefix up to the block's end, so equal ids mean equal paths from the root.
 pub type BlockId = u32;
 
-/// Names a run of the cache. Ids of runs that are gone are used again.
+/// Names a node of the cache. Ids of nodes that are gone are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId(pub u32);
+pub struct NodeId(pub u32);
 
-impl RunId {
+impl NodeId {
     /// The id as an index into a policy's own table.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -66,25 +66,25 @@ impl RunId {
 
 /// What goes when a candidate is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frees {
-    /// Blocks from the tail of a leaf run; in checkpoint models the whole run, with its state.
-    Run,
-    /// The saved state at the end of a run that has a child. Its blocks stay.
+pub enum CandidateKind {
+    /// Blocks from the tail of a leaf node; in checkpoint models the whole node, with its state.
+    Leaf,
+    /// The saved state at the end of a node that has a child. Its blocks stay.
     State,
 }
 
-/// What may be evicted now: a leaf run with the facts that all its blocks share or, in checkpoint models, also the saved
-/// state of a run with one child.
+/// What may be evicted now: a leaf node with the facts that all its blocks share or, in checkpoint models, also the saved
+/// state of a node with one child.
 ///
 /// Request indices count requests of the trace from 0 and are the policy's logical clock. In checkpoint models a use is the
-/// use of the state at the run's end, by a request that resumed from it or saved it again.
+/// use of the state at the node's end, by a request that resumed from it or saved it again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// The run.
-    pub id: RunId,
-    /// The run above it; `None` at the root.
-    pub parent: Option<RunId>,
-    /// Its first block: the key for ghosts and sketches, since the tail of a run comes and goes.
+    /// The node.
+    pub id: NodeId,
+    /// The node above it; `None` at the root.
+    pub parent: Option<NodeId>,
+    /// Its first block: the key for ghosts and sketches, since the tail of a node comes and goes.
     pub first_block: BlockId,
     /// Its last block.
     pub last_block: BlockId,
@@ -97,7 +97,7 @@ pub struct Candidate {
     /// no reason to offer what lies further below anew.
     pub base_blocks: u32,
     /// What goes with it.
-    pub frees: Frees,
+    pub kind: CandidateKind,
     /// What evicting it, as a whole, frees.
     pub bytes: u64,
     /// The request at which its blocks last became resident; in checkpoint models, at which the state at its end was saved.
@@ -119,28 +119,28 @@ pub struct Candidate {
     pub children_seen: u32,
 }
 
-/// Why a run is no longer on offer though nothing of it was evicted.
+/// Why a node is no longer evictable though nothing of it was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The present request touches it; it comes back with new facts, or above a new run.
+pub enum WithdrawReason {
+    /// The present request touches it; it comes back with new facts, or above a new node.
     Used,
     /// Somebody pinned it.
     Pinned,
 }
 
-/// What should go: a run on offer, and at most how many blocks from its tail.
+/// What should be evicted: a node that is evictable, and at most how many blocks from its tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The run.
-    pub id: RunId,
+    /// The node.
+    pub id: NodeId,
     /// At most this many blocks go, the last ones first, and no more than the overflow. Where leaves go whole, and in
     /// checkpoint models, the candidate goes whatever is said here.
     pub blocks: u32,
 }
 
 impl Victim {
-    /// The run, as far as room is needed: all its blocks share the facts that chose it.
-    pub fn run(id: RunId) -> Self {
+    /// The node, as far as room is needed: all its blocks share the facts that chose it.
+    pub fn node(id: NodeId) -> Self {
         Self {
             id,
             blocks: u32::MAX,
@@ -148,55 +148,55 @@ impl Victim {
     }
 }
 
-/// Says which run goes when the cache is over its capacity.
+/// Says which node goes when the cache is over its capacity.
 pub trait EvictionPolicy {
-    /// The run may be chosen from now on. An offer of a run that is on offer replaces the former one.
+    /// The node may be chosen from now on. An offer of a node that is evictable replaces the former one.
     fn offer(&mut self, candidate: &Candidate);
 
-    /// The run may no longer be chosen.
-    fn withdraw(&mut self, id: RunId, why: Why);
+    /// The node may no longer be chosen.
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason);
 
-    /// What should go first; `None` only when nothing is on offer.
+    /// What should go first; `None` only when nothing is evictable.
     ///
     /// Being asked changes nothing: asked twice without a call between, the answer is the same, and the cache may ask
     /// without evicting.
     fn victim(&mut self) -> Option<Victim>;
 
-    /// Exactly this part went: blocks from the tail of a run, or the `whole` run, whose id is then dead. Of a run that lost only
+    /// Exactly this part went: blocks from the tail of a node, or the `whole` node, whose id is then dead. Of a node that lost only
     /// its state no block went (`gone.blocks` is 0); it is merged with its child right after.
     ///
-    /// What is left of the run, or a parent that became a leaf, is offered next.
-    fn evicted(&mut self, gone: &Candidate, whole: bool);
+    /// What is left of the node, or a parent that became a leaf, is offered next.
+    fn evicted(&mut self, evicted: &Candidate, whole: bool);
 
-    /// A run was cut in two: `tail` is the old id, `head` a new one that starts with the same history.
-    fn split(&mut self, _head: RunId, _tail: RunId) {}
+    /// A node was cut in two: `tail` is the old id, `head` a new one that starts with the same history.
+    fn split(&mut self, _head: NodeId, _tail: NodeId) {}
 
-    /// Checkpoint models: a run without a state became one with its only child, whose id and history stay. The head's id is
-    /// dead, its `head_blocks` are the tail's; if the tail is on offer, it is offered again.
-    fn merge(&mut self, _head: RunId, _tail: RunId, _head_blocks: u32) {}
+    /// Checkpoint models: a node without a state became one with its only child, whose id and history stay. The head's id is
+    /// dead, its `head_blocks` are the tail's; if the tail is evictable, it is offered again.
+    fn merge(&mut self, _head: NodeId, _tail: NodeId, _head_blocks: u32) {}
 
-    /// Whether [`observe`](Self::observe) should be given the runs on the path.
-    fn wants_runs(&self) -> bool {
+    /// Whether [`observe`](Self::observe) should be given the nodes on the path.
+    fn wants_path_nodes(&self) -> bool {
         false
     }
 
-    /// Once a request, before anything of it is offered. `runs` are the resident runs on its path from the root, with
-    /// their facts as they were before this request; empty unless [wanted](Self::wants_runs).
+    /// Once a request, before anything of it is offered. `nodes` are the resident nodes on its path from the root, with
+    /// their facts as they were before this request; empty unless [wanted](Self::wants_path_nodes).
     fn observe(&mut self, _request: &RequestView<'_>, _runs: &[Candidate]) {}
 }
 
 /// How a path lies in the tree of a checkpoint model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct PathInsertion {
     /// Leading blocks of the path that are resident once it is admitted.
     pub resident_blocks: u32,
-    /// The path was found to leave an existing run between its ends, `held_blocks` deep.
-    pub leaves_inside_run: bool,
+    /// The path was found to leave an existing node between its ends, `held_blocks` deep.
+    pub diverges_inside_node: bool,
 }
 
 /// Says how much of a path may be resident.
 pub trait AdmissionPolicy {
-    /// Whether [`admit`](Self::admit) should be given the run that would go first.
+    /// Whether [`admit`](Self::admit) should be given the node that would go first.
     fn needs_rival(&self) -> bool {
         false
     }
@@ -204,32 +204,32 @@ pub trait AdmissionPolicy {
     /// How many leading blocks of the path may be resident: from `request.held_blocks` to the whole path.
     ///
     /// Called once a request, also when nothing of it is fresh, after `observe` and before room is made. `rival` is the
-    /// first run that would go, never one on the request's own path.
+    /// first node that would go, never one on the request's own path.
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32;
 
     /// Checkpoint models: adds to `positions` the depths, in blocks, at which the request should save a state.
     ///
     /// A request passes every depth below its hit, and can save at any of them that is resident afterwards; what it cannot save
-    /// is passed over. A depth beyond the path is a fault. By default states are saved where the path leaves a run between its
+    /// is passed over. A depth beyond the path is a fault. By default states are saved where the path leaves a node between its
     /// ends, so that others which share that prefix resume there; where the prompt ends, as far as it is resident; and where what
     /// is resident ends: a request that continues this one resumes from there, and if it words the answer differently still from
     /// the end of the prompt.
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
-        if passage.leaves_inside_run {
+        if insertion.diverges_inside_node {
             positions.push(request.held_blocks);
         }
-        positions.push(request.prompt_blocks.min(passage.resident_blocks));
-        positions.push(passage.resident_blocks);
+        positions.push(request.prompt_blocks.min(insertion.resident_blocks));
+        positions.push(insertion.resident_blocks);
     }
 
     /// Exactly this part went. [`Pair`] passes it on; a type that is both policies hears it as
     /// [`evicted`](EvictionPolicy::evicted).
-    fn gone(&mut self, _gone: &Candidate) {}
+    fn on_evicted(&mut self, _evicted: &Candidate) {}
 }
 
 /// Both halves: what the cache is driven by.
@@ -250,7 +250,7 @@ impl EvictionPolicy for Pair {
         self.eviction.offer(candidate);
     }
 
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.eviction.withdraw(id, why);
     }
 
@@ -258,25 +258,25 @@ impl EvictionPolicy for Pair {
         self.eviction.victim()
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.eviction.evicted(gone, whole);
-        self.admission.gone(gone);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.eviction.evicted(evicted, whole);
+        self.admission.on_evicted(evicted);
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.eviction.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         self.eviction.merge(head, tail, head_blocks);
     }
 
-    fn wants_runs(&self) -> bool {
-        self.eviction.wants_runs()
+    fn wants_path_nodes(&self) -> bool {
+        self.eviction.wants_path_nodes()
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
-        self.eviction.observe(request, runs);
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+        self.eviction.observe(request, nodes);
     }
 }
 
@@ -292,10 +292,10 @@ impl AdmissionPolicy for Pair {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
-        self.admission.checkpoints(request, passage, positions);
+        self.admission.checkpoints(request, insertion, positions);
     }
 }
 
@@ -336,11 +336,11 @@ impl StateBytes {
 /// deepest candidate of the request's path, or else the first of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyFault {
-    /// The victim is not on offer.
-    NotOnOffer(RunId),
+    /// The victim is not evictable.
+    NotEvictable(NodeId),
     /// The victim is to lose no block at all.
-    NoBlocks(RunId),
-    /// No victim was named though runs are on offer.
+    NoBlocks(NodeId),
+    /// No victim was named though nodes are evictable.
     NoVictim,
     /// The admission is outside `held..=path`.
     AdmissionOutOfRange {
@@ -363,9 +363,9 @@ pub enum PolicyFault {
 impl core::fmt::Display for PolicyFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotOnOffer(id) => write!(f, "the victim, run {}, is not on offer", id.0),
-            Self::NoBlocks(id) => write!(f, "of the victim, run {}, no block is to go", id.0),
-            Self::NoVictim => write!(f, "no victim was named though runs are on offer"),
+            Self::NotEvictable(id) => write!(f, "the victim, node {}, is not evictable", id.0),
+            Self::NoBlocks(id) => write!(f, "of the victim, node {}, no block is to go", id.0),
+            Self::NoVictim => write!(f, "no victim was named though nodes are evictable"),
             Self::AdmissionOutOfRange { blocks, held, path } => {
                 write!(
                     f,

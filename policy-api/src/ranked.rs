@@ -2,28 +2,28 @@
 
 use alloc::vec::Vec;
 
-use crate::{InOrder, RunId};
+use crate::{InOrder, NodeId};
 
-/// Runs ordered by a key, the smallest first; equal keys by run id.
+/// Nodes ordered by a key, the smallest first; equal keys by node id.
 ///
 /// Removal is lazy: a removed or replaced entry stays until it comes to the front, or until stale entries outnumber live
 /// ones by far. Ever growing keys (LRU, FIFO) cost O(1), others O(log n) amortised.
 ///
 /// ```
-/// use policy_api::{Ranked, RunId};
+/// use policy_api::{Ranked, NodeId};
 ///
 /// let mut ranked = Ranked::new();
-/// ranked.put(RunId(7), 30);
-/// ranked.put(RunId(2), 10);
-/// ranked.put(RunId(2), 40);
-/// assert_eq!(ranked.first(), Some(RunId(7)));
-/// ranked.remove(RunId(7));
-/// assert_eq!(ranked.first(), Some(RunId(2)));
+/// ranked.put(NodeId(7), 30);
+/// ranked.put(NodeId(2), 10);
+/// ranked.put(NodeId(2), 40);
+/// assert_eq!(ranked.first(), Some(NodeId(7)));
+/// ranked.remove(NodeId(7));
+/// assert_eq!(ranked.first(), Some(NodeId(2)));
 /// ```
 #[derive(Debug)]
 pub struct Ranked<K> {
-    entries: InOrder<(K, RunId, u64)>,
-    /// Per run the stamp of its live entry, 0 for none.
+    entries: InOrder<(K, NodeId, u64)>,
+    /// Per node the stamp of its live entry, 0 for none.
     live: Vec<u64>,
     live_count: usize,
     last_stamp: u64,
@@ -44,8 +44,8 @@ impl<K: Ord + Copy> Ranked<K> {
         }
     }
 
-    /// Puts a run in, or gives it a new key.
-    pub fn put(&mut self, id: RunId, key: K) {
+    /// Puts a node in, or gives it a new key.
+    pub fn put(&mut self, id: NodeId, key: K) {
         if id.index() >= self.live.len() {
             self.live.resize(id.index() + 1, 0);
         }
@@ -60,28 +60,28 @@ impl<K: Ord + Copy> Ranked<K> {
         }
     }
 
-    /// Takes a run out; does nothing if it is not in.
-    pub fn remove(&mut self, id: RunId) {
+    /// Takes a node out; does nothing if it is not in.
+    pub fn remove(&mut self, id: NodeId) {
         if let Some(stamp) = self.live.get_mut(id.index()).filter(|stamp| **stamp != 0) {
             *stamp = 0;
             self.live_count -= 1;
         }
     }
 
-    /// The run with the smallest key.
-    pub fn first(&mut self) -> Option<RunId> {
+    /// The node with the smallest key.
+    pub fn first(&mut self) -> Option<NodeId> {
         self.first_entry().map(|(_, id)| id)
     }
 
-    /// The smallest key and its run.
-    pub fn first_entry(&mut self) -> Option<(K, RunId)> {
+    /// The smallest key and its node.
+    pub fn first_entry(&mut self) -> Option<(K, NodeId)> {
         let live = &self.live;
         self.entries
             .drop_while(|(_, id, stamp)| live[id.index()] != *stamp);
         self.entries.first().map(|(key, id, _)| (*key, *id))
     }
 
-    /// Number of runs in the set.
+    /// Number of nodes in the set.
     pub fn len(&self) -> usize {
         self.live_count
     }
@@ -115,12 +115,12 @@ mod tests {
             for (id, key) in steps {
                 match key {
                     Some(key) => {
-                        ranked.put(RunId(id), key);
-                        model.insert(RunId(id), key);
+                        ranked.put(NodeId(id), key);
+                        model.insert(NodeId(id), key);
                     }
                     None => {
-                        ranked.remove(RunId(id));
-                        model.remove(&RunId(id));
+                        ranked.remove(NodeId(id));
+                        model.remove(&NodeId(id));
                     }
                 }
                 let smallest = model.iter().map(|(id, key)| (*key, *id)).min();

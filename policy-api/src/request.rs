@@ -62,7 +62,7 @@ pub struct Hints {
     pub template_tokens: Option<u32>,
     /// Later requests that will read this whole path.
     pub remaining_uses: Option<u32>,
-    /// Steps until this request's agent runs again.
+    /// Steps until this request's agent nodes again.
     pub steps_to_next: Option<u32>,
 }
 

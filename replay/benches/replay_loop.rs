@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use replay::{Baseline, Plan, Scene, Warmup, sweep};
+use replay::{Baseline, Plan, Scenario, Warmup, sweep};
 use roofline::{Gpu, Model, cost_model};
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
@@ -71,7 +71,7 @@ fn replay_loop(criterion: &mut Criterion) {
                 format!("{policy} at {percent}% of distinct blocks"),
                 |bencher| {
                     bencher.iter(|| {
-                        let scene = Scene {
+                        let scenario = Scenario {
                             trace: "agents",
                             workload: &workload,
                             cost: &cost,
@@ -81,7 +81,7 @@ fn replay_loop(criterion: &mut Criterion) {
                             block_bytes: 1,
                             state: None,
                         };
-                        black_box(sweep(&[(scene, vec![plan.clone()])], false, &|_| ()))
+                        black_box(sweep(&[(scenario, vec![plan.clone()])], false, &|_| ()))
                     });
                 },
             );

@@ -5,14 +5,14 @@
 //! of threads.
 
 mod baseline;
-mod judge;
 mod metrics;
 mod record;
 mod run;
+mod score_against_oracle;
 mod sweep;
 
 pub use baseline::{Baseline, Warmup};
-pub use judge::judge;
 pub use record::{AgainstOracle, Ceiling, Report, RunRecord, SCHEMA, Timings, TraceRecord, Ttft};
-pub use run::{Plan, Scene};
+pub use run::{Plan, Scenario};
+pub use score_against_oracle::score_against_oracle;
 pub use sweep::{Finished, sweep};

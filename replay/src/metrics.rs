@@ -11,9 +11,9 @@ pub(crate) struct Sums {
     pub(crate) hit_blocks: u64,
     pub(crate) recovered: Work,
     pub(crate) admitted_blocks: u64,
-    pub(crate) refused_blocks: u64,
+    pub(crate) rejected_blocks: u64,
     pub(crate) evicted_blocks: u64,
-    pub(crate) rewanted_blocks: u64,
+    pub(crate) reaccessed_blocks: u64,
     pub(crate) saved_states: u64,
     pub(crate) evicted_states: u64,
     ttft_seconds: Vec<f64>,
@@ -24,9 +24,9 @@ impl Sums {
         self.hit_blocks += u64::from(outcome.hit_blocks);
         add(&mut self.recovered, recovered(cold, outcome.prefill));
         self.admitted_blocks += u64::from(outcome.admitted_blocks);
-        self.refused_blocks += u64::from(outcome.refused_blocks);
+        self.rejected_blocks += u64::from(outcome.rejected_blocks);
         self.evicted_blocks += u64::from(outcome.evicted_blocks);
-        self.rewanted_blocks += u64::from(outcome.rewanted_blocks);
+        self.reaccessed_blocks += u64::from(outcome.reaccessed_blocks);
         self.saved_states += u64::from(outcome.saved_states);
         self.evicted_states += u64::from(outcome.evicted_states);
         self.ttft_seconds.push(outcome.prefill.seconds);

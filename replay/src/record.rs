@@ -155,13 +155,13 @@ pub struct RunRecord {
     /// Blocks that came in.
     pub admitted_blocks: u64,
     /// Blocks of paths that did not come in.
-    pub refused_blocks: u64,
+    pub rejected_blocks: u64,
     /// Blocks that went.
     pub evicted_blocks: u64,
     /// Blocks evicted per block admitted; null where none was admitted.
     pub churn: Option<f64>,
     /// Blocks evicted and later wanted again.
-    pub rewanted_blocks: u64,
+    pub reaccessed_blocks: u64,
     /// States saved; null where the model needs none.
     pub saved_states: Option<u64>,
     /// States evicted; null likewise.

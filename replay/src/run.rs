@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cache::{Cache, EvictUnit, Shape};
-use policies::{AdmissionSpec, EvictionSpec, Setup, Track};
+use cache::{Cache, CacheConfig, EvictUnit, PolicyContext, PolicyFactory, Track};
 use roofline::{CostModel, StateBytes};
 use trace::{RequestResult, Workload};
 
@@ -13,7 +12,7 @@ use crate::metrics::{Sums, ratio};
 use crate::record::{Ceiling, RunRecord, Timings};
 
 /// What several runs share: a loaded trace, its costs, and the names under which they are reported.
-pub struct Scene<'a> {
+pub struct Scenario<'a> {
     /// The trace's file, as it was named.
     pub trace: &'a str,
     /// The loaded trace.
@@ -32,13 +31,11 @@ pub struct Scene<'a> {
     pub state: Option<StateBytes>,
 }
 
-/// What distinguishes a run from the others on its scene.
+/// What distinguishes a run from the others on its scenario.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What goes.
-    pub eviction: EvictionSpec,
-    /// What comes in.
-    pub admission: AdmissionSpec,
+    /// What evicts and admits.
+    pub policy: PolicyFactory,
     /// Capacity in bytes.
     pub capacity_bytes: u64,
     /// What goes at one eviction.
@@ -52,43 +49,43 @@ pub struct Plan {
 impl Plan {
     /// Whether a policy of the plan reads declared hints; no other run is shown any.
     fn declared(&self) -> bool {
-        [self.eviction.entry.track, self.admission.entry.track].contains(&Track::Declared)
+        self.policy.track() == Track::Declared
     }
 }
 
-/// Runs `plan` on `scene`. `each` hears of every measured request, `progress` of every request.
+/// Runs `plan` on `scenario`. `each` hears of every measured request, `progress` of every request.
 pub(crate) fn run(
-    scene: &Scene<'_>,
+    scenario: &Scenario<'_>,
     plan: &Plan,
     mut each: impl FnMut(RequestResult),
     mut progress: impl FnMut(),
 ) -> RunRecord {
-    let Scene {
+    let Scenario {
         workload, baseline, ..
-    } = *scene;
-    let shape = Shape {
+    } = *scenario;
+    let config = CacheConfig {
         capacity_bytes: plan.capacity_bytes,
-        block_bytes: scene.block_bytes,
+        block_bytes: scenario.block_bytes,
         block_tokens: workload.block_tokens(),
         evict_unit: plan.evict_unit,
-        state: scene.state,
+        state: scenario.state,
     };
     let mut cache = Cache::new(
-        shape,
+        config,
         workload.arena(),
         workload.distinct_blocks(),
-        scene.cost.as_ref(),
+        scenario.cost.as_ref(),
     );
-    let setup = Setup {
-        cost: Some(scene.cost.clone()),
-        ..Setup::new(shape, plan.seed)
+    let context = PolicyContext {
+        cost: Some(scenario.cost.clone()),
+        ..PolicyContext::new(config, plan.seed)
     };
-    let mut policy = policies::build(&plan.eviction, &plan.admission, &setup);
+    let mut policy = plan.policy.build(&context);
     let mut sums = Sums::default();
     let clock = plan.timings.then(Instant::now);
     for (index, request) in workload.requests().iter().enumerate() {
         let hints = workload.hints(index).filter(|_| plan.declared());
-        let outcome = cache.serve(index as u32, request, hints, &mut policy);
+        let outcome = cache.serve(index as u32, request, hints, policy.as_mut());
         progress();
         if index < baseline.warmup_requests {
             continue;
@@ -97,13 +94,13 @@ pub(crate) fn run(
         sums.add(&outcome, cold);
         each(RequestResult {
             request_id: request.request_id,
-            hit_tokens: outcome.hit_blocks * shape.block_tokens,
+            hit_tokens: outcome.hit_blocks * config.block_tokens,
             recovered_seconds: recovered(cold, outcome.prefill).seconds,
             ttft_seconds: outcome.prefill.seconds,
         });
     }
     let timings = clock.map(|clock| timings(clock.elapsed().as_secs_f64(), workload));
-    let mut record = record(scene, plan, shape, &mut sums);
+    let mut record = record(scenario, plan, config, &mut sums);
     record.policy_faults = cache.fault_count();
     record.first_fault = cache
         .first_fault()
@@ -112,37 +109,33 @@ pub(crate) fn run(
     record
 }
 
-fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunRecord {
+fn record(scenario: &Scenario<'_>, plan: &Plan, config: CacheConfig, sums: &mut Sums) -> RunRecord {
     let Baseline {
         cold_total,
         ceiling_recovered,
         prompt_tokens,
         prompt_blocks,
         ..
-    } = *scene.baseline;
-    let hit_tokens = sums.hit_blocks * u64::from(shape.block_tokens);
+    } = *scenario.baseline;
+    let hit_tokens = sums.hit_blocks * u64::from(config.block_tokens);
     RunRecord {
-        trace: scene.trace.to_owned(),
-        policy: plan.eviction.text.clone(),
-        admission: plan.admission.text.clone(),
-        cost: scene.cost.name().to_owned(),
-        model: scene.model.to_owned(),
-        gpu: scene.gpu.to_owned(),
-        track: if plan.declared() {
-            "declared"
-        } else {
-            "online"
-        },
-        hints_missing: plan.declared() && scene.workload.hints(0).is_none(),
-        evict_unit: match scene.state {
+        trace: scenario.trace.to_owned(),
+        policy: plan.policy.eviction().to_owned(),
+        admission: plan.policy.admission().to_owned(),
+        cost: scenario.cost.name().to_owned(),
+        model: scenario.model.to_owned(),
+        gpu: scenario.gpu.to_owned(),
+        track: plan.policy.track().name(),
+        hints_missing: plan.declared() && scenario.workload.hints(0).is_none(),
+        evict_unit: match scenario.state {
             None => plan.evict_unit.name(),
             Some(_) => "node",
         },
         seed: plan.seed,
-        capacity_bytes: shape.capacity_bytes,
-        capacity_blocks: shape.capacity_blocks(),
-        warmup_requests: scene.baseline.warmup_requests,
-        requests: scene.workload.requests().len() - scene.baseline.warmup_requests,
+        capacity_bytes: config.capacity_bytes,
+        capacity_blocks: config.capacity_blocks(),
+        warmup_requests: scenario.baseline.warmup_requests,
+        requests: scenario.workload.requests().len() - scenario.baseline.warmup_requests,
         prompt_tokens,
         prompt_blocks,
         hit_tokens,
@@ -154,9 +147,9 @@ fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunR
         prefill_recovered: ratio(sums.recovered.seconds, cold_total.seconds),
         flops_recovered: sums.recovered.flops,
         ceiling: Ceiling {
-            hit_tokens: scene.baseline.ceiling_hit_tokens,
+            hit_tokens: scenario.baseline.ceiling_hit_tokens,
             token_hit_rate: ratio(
-                scene.baseline.ceiling_hit_tokens as f64,
+                scenario.baseline.ceiling_hit_tokens as f64,
                 prompt_tokens as f64,
             ),
             prefill_seconds_recovered: ceiling_recovered.seconds,
@@ -165,13 +158,13 @@ fn record(scene: &Scene<'_>, plan: &Plan, shape: Shape, sums: &mut Sums) -> RunR
         against_oracle: None,
         ttft_seconds: sums.ttft(),
         admitted_blocks: sums.admitted_blocks,
-        refused_blocks: sums.refused_blocks,
+        rejected_blocks: sums.rejected_blocks,
         evicted_blocks: sums.evicted_blocks,
         churn: ratio(sums.evicted_blocks as f64, sums.admitted_blocks as f64),
-        rewanted_blocks: sums.rewanted_blocks,
-        saved_states: scene.state.map(|_| sums.saved_states),
-        evicted_states: scene.state.map(|_| sums.evicted_states),
-        rounding_lost_tokens: scene.baseline.rounding_lost_tokens,
+        reaccessed_blocks: sums.reaccessed_blocks,
+        saved_states: scenario.state.map(|_| sums.saved_states),
+        evicted_states: scenario.state.map(|_| sums.evicted_states),
+        rounding_lost_tokens: scenario.baseline.rounding_lost_tokens,
         policy_faults: 0,
         first_fault: None,
         timings: None,

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use trace::RequestResult;
 
 use crate::record::RunRecord;
-use crate::run::{Plan, Scene, run};
+use crate::run::{Plan, Scenario, run};
 
 /// Requests between two words of progress.
 const PROGRESS_STEP: u64 = 1024;
@@ -18,25 +18,25 @@ pub struct Finished {
     pub per_request: Vec<RequestResult>,
 }
 
-/// Runs every plan on every scene, in parallel. The results come in the order of scenes, then plans, whatever the number of threads.
+/// Runs every plan on every scenario, in parallel. The results come in the order of scenarios, then plans, whatever the number of threads.
 ///
 /// `progress` is told from time to time how many more requests were served, by any thread.
 pub fn sweep(
-    scenes: &[(Scene<'_>, Vec<Plan>)],
+    scenarios: &[(Scenario<'_>, Vec<Plan>)],
     per_request: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Vec<Finished> {
-    let runs: Vec<_> = scenes
+    let runs: Vec<_> = scenarios
         .iter()
-        .flat_map(|(scene, plans)| plans.iter().map(move |plan| (scene, plan)))
+        .flat_map(|(scenario, plans)| plans.iter().map(move |plan| (scenario, plan)))
         .collect();
     runs.par_iter()
-        .map(|(scene, plan)| finish(scene, plan, per_request, progress))
+        .map(|(scenario, plan)| finish(scenario, plan, per_request, progress))
         .collect()
 }
 
 fn finish(
-    scene: &Scene<'_>,
+    scenario: &Scenario<'_>,
     plan: &Plan,
     per_request: bool,
     progress: &(dyn Fn(u64) + Sync),
@@ -44,7 +44,7 @@ fn finish(
     let mut rows = Vec::new();
     let mut served = 0;
     let record = run(
-        scene,
+        scenario,
         plan,
         |row| {
             if per_request {

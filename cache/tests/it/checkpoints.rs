@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cache::{Cache, EvictUnit, Shape};
+use cache::{Cache, CacheConfig, EvictUnit};
 use policy_api::{
-    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Frees, Pair, Passage, PolicyFault,
-    RequestView, RunId, StateBytes, Victim, Why, Work,
+    AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, NodeId, Pair,
+    PathInsertion, PolicyFault, RequestView, StateBytes, Victim, WithdrawReason, Work,
 };
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ struct SaveAt(Vec<Vec<u32>>);
 
 impl EvictionPolicy for SaveAt {
     fn offer(&mut self, _: &Candidate) {}
-    fn withdraw(&mut self, _: RunId, _: Why) {}
+    fn withdraw(&mut self, _: NodeId, _: WithdrawReason) {}
     fn victim(&mut self) -> Option<Victim> {
         None
     }
@@ -28,8 +28,13 @@ impl AdmissionPolicy for SaveAt {
     fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
         request.path.len() as u32
     }
-    fn checkpoints(&mut self, request: &RequestView<'_>, _: Passage, positions: &mut Vec<u32>) {
-        positions.extend(&self.0[request.index as usize]);
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        _: PathInsertion,
+        checkpoint_depths: &mut Vec<u32>,
+    ) {
+        checkpoint_depths.extend(&self.0[request.index as usize]);
     }
 }
 
@@ -116,7 +121,7 @@ fn a_prompt_full_of_checkpoints() {
     assert_eq!(STATE_BYTES as f64 / KV_BYTES_PER_TOKEN as f64, 408.75);
     let labels: Vec<u32> = (0..10_000 / 16).collect();
     let trace = SmallTrace::new(16, &[ask(&labels, 1)]);
-    let shape = Shape {
+    let config = CacheConfig {
         capacity_bytes: 20_000_000_000,
         block_bytes: 16 * KV_BYTES_PER_TOKEN,
         block_tokens: 16,
@@ -126,7 +131,7 @@ fn a_prompt_full_of_checkpoints() {
             ..StateBytes::default()
         }),
     };
-    let mut cache = Cache::new(shape, &trace.arena, trace.distinct_blocks, &FlatCost);
+    let mut cache = Cache::new(config, &trace.arena, trace.distinct_blocks, &FlatCost);
     trace.serve_all(
         &mut cache,
         &mut pair("vllm+", "checkpoint-every(tokens=1)", 1),
@@ -142,7 +147,7 @@ fn a_prompt_full_of_checkpoints() {
 /// A policy whose offers are written down.
 struct Mirror {
     inner: Pair,
-    offers: BTreeMap<RunId, Candidate>,
+    offers: BTreeMap<NodeId, Candidate>,
 }
 
 impl Mirror {
@@ -159,26 +164,29 @@ impl EvictionPolicy for Mirror {
         self.offers.insert(candidate.id, *candidate);
         self.inner.offer(candidate);
     }
-    fn withdraw(&mut self, id: RunId, why: Why) {
-        assert!(self.offers.remove(&id).is_some(), "{id:?} was not on offer");
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
+        assert!(
+            self.offers.remove(&id).is_some(),
+            "{id:?} was not evictable"
+        );
         self.inner.withdraw(id, why);
     }
     fn victim(&mut self) -> Option<Victim> {
         self.inner.victim()
     }
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        let offered = self.offers.remove(&gone.id).expect("it was on offer");
-        assert_eq!((gone.bytes, gone.frees), (offered.bytes, offered.frees));
-        assert_eq!(gone.blocks, if whole { offered.blocks } else { 0 });
-        self.inner.evicted(gone, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        let offered = self.offers.remove(&evicted.id).expect("it was evictable");
+        assert_eq!((evicted.bytes, evicted.kind), (offered.bytes, offered.kind));
+        assert_eq!(evicted.blocks, if whole { offered.blocks } else { 0 });
+        self.inner.evicted(evicted, whole);
     }
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.inner.split(head, tail);
     }
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         assert!(
             !self.offers.contains_key(&head),
-            "what merges is not on offer"
+            "what merges is not evictable"
         );
         self.inner.merge(head, tail, head_blocks);
     }
@@ -191,10 +199,11 @@ impl AdmissionPolicy for Mirror {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
-        positions: &mut Vec<u32>,
+        insertion: PathInsertion,
+        checkpoint_depths: &mut Vec<u32>,
     ) {
-        self.inner.checkpoints(request, passage, positions);
+        self.inner
+            .checkpoints(request, insertion, checkpoint_depths);
     }
 }
 
@@ -236,13 +245,13 @@ impl Naive {
     }
 
     fn run_of(&self, last: BlockId) -> Vec<BlockId> {
-        let mut run = vec![last];
-        while let Some(above) = self.resident[run.last().unwrap()].0
+        let mut node = vec![last];
+        while let Some(above) = self.resident[node.last().unwrap()].0
             && self.is_inside_run(above)
         {
-            run.push(above);
+            node.push(above);
         }
-        run
+        node
     }
 
     fn serve(&mut self, trace: &SmallTrace, index: usize) -> u32 {
@@ -261,18 +270,18 @@ impl Naive {
             self.states.get_mut(&path[hit - 1]).unwrap().1 = now;
         }
         let parts_inside = held > 0 && self.is_inside_run(path[held - 1]);
-        let mut positions = vec![path.len()];
+        let mut checkpoint_depths = vec![path.len()];
         if parts_inside {
-            positions.push(held);
+            checkpoint_depths.push(held);
         }
         if !self.marconi {
-            positions.push(request.prompt_blocks as usize);
+            checkpoint_depths.push(request.prompt_blocks as usize);
         }
         for (depth, block) in path.iter().enumerate() {
             let above = depth.checked_sub(1).map(|above| path[above]);
             self.resident.insert(*block, (above, depth));
         }
-        for end in positions.into_iter().filter(|end| *end > hit) {
+        for end in checkpoint_depths.into_iter().filter(|end| *end > hit) {
             self.states.entry(path[end - 1]).or_insert((now, now)).1 = now;
         }
         while self.resident.len() + self.states.len() * self.state_bytes > self.capacity_bytes {
@@ -390,11 +399,11 @@ proptest! {
         asks in asks(),
         capacity in 0u64..20,
         victims in prop::collection::vec(prop::option::of(0u32..12), 1..20),
-        positions in prop::collection::vec(prop::collection::vec(0u32..9, 0..4), 40),
+        checkpoint_depths in prop::collection::vec(prop::collection::vec(0u32..9, 0..4), 40),
     ) {
         let trace = SmallTrace::new(2, &asks);
         let mut cache = trace.cache_of_states(capacity, 2);
-        let mut policy = Wild { victims, positions, asked: 0 };
+        let mut policy = Wild { victims, checkpoint_depths, asked: 0 };
         for index in 0..trace.requests.len() {
             trace.serve(index, &mut cache, &mut policy);
             prop_assert_eq!(cache.audit(), Ok(()));
@@ -405,20 +414,20 @@ proptest! {
 /// Answers with whatever it was told to.
 struct Wild {
     victims: Vec<Option<u32>>,
-    positions: Vec<Vec<u32>>,
+    checkpoint_depths: Vec<Vec<u32>>,
     asked: usize,
 }
 
 impl EvictionPolicy for Wild {
     fn offer(&mut self, candidate: &Candidate) {
         assert!(candidate.base_blocks <= candidate.depth_blocks);
-        assert!(candidate.frees == Frees::Run || candidate.bytes == 2);
+        assert!(candidate.kind == CandidateKind::Leaf || candidate.bytes == 2);
     }
-    fn withdraw(&mut self, _: RunId, _: Why) {}
+    fn withdraw(&mut self, _: NodeId, _: WithdrawReason) {}
     fn victim(&mut self) -> Option<Victim> {
         self.asked += 1;
         let id = self.victims[self.asked % self.victims.len()]?;
-        Some(Victim::run(RunId(id)))
+        Some(Victim::node(NodeId(id)))
     }
     fn evicted(&mut self, _: &Candidate, _: bool) {}
 }
@@ -429,8 +438,14 @@ impl AdmissionPolicy for Wild {
         path.saturating_sub(self.asked as u32 % 3)
             .max(request.held_blocks)
     }
-    fn checkpoints(&mut self, request: &RequestView<'_>, _: Passage, positions: &mut Vec<u32>) {
-        positions.extend(&self.positions[request.index as usize % self.positions.len()]);
+    fn checkpoints(
+        &mut self,
+        request: &RequestView<'_>,
+        _: PathInsertion,
+        checkpoint_depths: &mut Vec<u32>,
+    ) {
+        checkpoint_depths
+            .extend(&self.checkpoint_depths[request.index as usize % self.checkpoint_depths.len()]);
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::support::{SmallTrace, ask};
 use cache::EvictUnit;
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, PolicyFault, RequestView, RunId, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, PolicyFault, RequestView, Victim,
+    WithdrawReason,
 };
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ struct Silly {
 
 impl EvictionPolicy for Silly {
     fn offer(&mut self, _: &Candidate) {}
-    fn withdraw(&mut self, _: RunId, _: Why) {}
+    fn withdraw(&mut self, _: NodeId, _: WithdrawReason) {}
     fn victim(&mut self) -> Option<Victim> {
         self.asked += 1;
         self.victims[self.asked % self.victims.len()]
@@ -34,19 +35,19 @@ impl AdmissionPolicy for Silly {
     }
 }
 
-/// Names an inner run, to keep the leaf that it likes.
+/// Names an inner node, to keep the leaf that it likes.
 #[derive(Default)]
 struct Cheat {
-    parents: Vec<RunId>,
+    parents: Vec<NodeId>,
 }
 
 impl EvictionPolicy for Cheat {
     fn offer(&mut self, leaf: &Candidate) {
         self.parents.extend(leaf.parent);
     }
-    fn withdraw(&mut self, _: RunId, _: Why) {}
+    fn withdraw(&mut self, _: NodeId, _: WithdrawReason) {}
     fn victim(&mut self) -> Option<Victim> {
-        self.parents.last().map(|id| Victim::run(*id))
+        self.parents.last().map(|id| Victim::node(*id))
     }
     fn evicted(&mut self, _: &Candidate, _: bool) {}
 }
@@ -75,13 +76,13 @@ fn first_fault(mut policy: Silly) -> Option<PolicyFault> {
 
 #[test]
 fn every_kind_of_wrong_answer_is_named() {
-    let outside = RunId(99);
+    let outside = NodeId(99);
     assert_eq!(
-        first_fault(silly(Some(Victim::run(outside)), 2)),
-        Some(PolicyFault::NotOnOffer(outside))
+        first_fault(silly(Some(Victim::node(outside)), 2)),
+        Some(PolicyFault::NotEvictable(outside))
     );
     let nothing = Victim {
-        id: RunId(0),
+        id: NodeId(0),
         blocks: 0,
     };
     let not_enough = PolicyFault::AdmissionOutOfRange {
@@ -99,7 +100,7 @@ fn every_kind_of_wrong_answer_is_named() {
     };
     assert_eq!(
         fault(Some(nothing)),
-        Some((1, PolicyFault::NoBlocks(RunId(0))))
+        Some((1, PolicyFault::NoBlocks(NodeId(0))))
     );
     assert_eq!(fault(None), Some((1, PolicyFault::NoVictim)));
 }
@@ -119,7 +120,7 @@ fn a_parent_cannot_be_evicted_before_its_child() {
     let outcomes = trace.serve_all(&mut cache, &mut Cheat::default());
     assert!(matches!(
         cache.first_fault(),
-        Some((2, PolicyFault::NotOnOffer(_)))
+        Some((2, PolicyFault::NotEvictable(_)))
     ));
     // The fresh blocks of the third request went instead: [1 2 3] is still there.
     assert_eq!(outcomes[3].hit_blocks, 3);
@@ -138,7 +139,7 @@ proptest! {
     ) {
         let asks: Vec<_> = paths.iter().map(|labels| ask(labels, 1)).collect();
         let trace = SmallTrace::new(2, &asks);
-        let victims = victims.into_iter().map(|v| v.map(|(id, blocks)| Victim { id: RunId(id), blocks })).collect();
+        let victims = victims.into_iter().map(|v| v.map(|(id, blocks)| Victim { id: NodeId(id), blocks })).collect();
         let mut policy = Silly { victims, admissions, asked: 0, wants_rival: true };
         for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {
             let mut cache = trace.cache(capacity, unit);

@@ -2,7 +2,7 @@
 
 use cache::{EvictUnit, Usage};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Pair, RequestView, RunId, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Pair, RequestView, Victim, WithdrawReason,
 };
 
 use crate::support::{Ask, SmallTrace, ask, policy};
@@ -202,7 +202,7 @@ impl EvictionPolicy for Asking {
     fn offer(&mut self, candidate: &Candidate) {
         self.inner.offer(candidate);
     }
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.inner.withdraw(id, why);
     }
     fn victim(&mut self) -> Option<Victim> {
@@ -210,8 +210,8 @@ impl EvictionPolicy for Asking {
         assert_eq!(self.inner.victim(), victim);
         victim
     }
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.inner.evicted(gone, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.inner.evicted(evicted, whole);
     }
 }
 

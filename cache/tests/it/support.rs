@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use cache::{Cache, EvictUnit, Outcome, Shape};
-use policies::Setup;
+use cache::{Cache, CacheConfig, EvictUnit, Outcome};
+use policies::PolicyContext;
 use policy_api::{BlockId, Pair, Policy, PrefillCost, Request, StateBytes, Work};
 use proptest::prelude::*;
 
@@ -109,14 +109,14 @@ impl SmallTrace {
         evict_unit: EvictUnit,
         state: Option<StateBytes>,
     ) -> Cache<'_> {
-        let shape = Shape {
+        let config = CacheConfig {
             capacity_bytes,
             block_bytes: 1,
             block_tokens: self.block_tokens,
             evict_unit,
             state,
         };
-        Cache::new(shape, &self.arena, self.distinct_blocks, &FlatCost)
+        Cache::new(config, &self.arena, self.distinct_blocks, &FlatCost)
     }
 
     /// Serves the request at `index`.
@@ -153,8 +153,8 @@ pub(crate) fn policy(name: &str, capacity_blocks: u64) -> Pair {
 
 /// Registered policies.
 pub(crate) fn pair(name: &str, admission: &str, capacity_blocks: u64) -> Pair {
-    let setup = Setup::new(
-        Shape {
+    let context = PolicyContext::new(
+        CacheConfig {
             capacity_bytes: capacity_blocks,
             block_bytes: 1,
             block_tokens: 1,
@@ -166,7 +166,7 @@ pub(crate) fn pair(name: &str, admission: &str, capacity_blocks: u64) -> Pair {
     policies::build(
         &policies::eviction(name).expect("registered"),
         &policies::admission(admission).expect("registered"),
-        &setup,
+        &context,
     )
 }
 

@@ -74,7 +74,7 @@ fn the_ledger_of_the_course() {
 const TRACE_FIELDS: &str = "path xxh3 requests prompt_tokens blocks distinct_blocks block_tokens";
 const RUN_FIELDS: &str = "trace policy admission capacity_bytes capacity_blocks requests prompt_tokens hit_tokens \
     hit_blocks token_hit_rate block_hit_rate prefill_seconds_cold prefill_seconds_recovered prefill_recovered \
-    flops_recovered ceiling admitted_blocks refused_blocks evicted_blocks policy_faults rounding_lost_tokens";
+    flops_recovered ceiling admitted_blocks rejected_blocks evicted_blocks policy_faults rounding_lost_tokens";
 
 #[test]
 fn the_json_keeps_its_names() {

@@ -2,7 +2,7 @@
 //!
 //! Copy this file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to the registry.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
 /// Leaf runs by whether they were used twice, then by last use.
 #[derive(Default)]
@@ -17,25 +17,25 @@ impl EvictionPolicy for OnceUsedFirst {
     }
 
     /// It may no longer go: somebody uses it.
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
     /// Which leaf should go? Being asked must change nothing.
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        self.leaves.first().map(Victim::node)
     }
 
     /// This much of it went. What is left of it, or its parent, is offered next.
-    fn evicted(&mut self, gone: &Candidate, _whole: bool) {
-        self.leaves.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _whole: bool) {
+        self.leaves.remove(evicted.id);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cache::{Cache, EvictUnit, Shape};
-    use policies::Setup;
+    use cache::{Cache, CacheConfig, EvictUnit};
+    use policies::PolicyContext;
     use policy_api::{Pair, PrefillCost, Request, Work};
 
     use super::*;
@@ -57,14 +57,14 @@ mod tests {
     fn a_second_use_protects() {
         // Four requests of one block each: block 0 twice, then 1 and 2, in a cache of two blocks.
         let blocks = [0, 0, 1, 2];
-        let shape = Shape {
+        let shape = CacheConfig {
             capacity_bytes: 2,
             block_bytes: 1,
             block_tokens: 1,
             evict_unit: EvictUnit::Block,
             state: None,
         };
-        let setup = Setup::new(shape, 0);
+        let setup = PolicyContext::new(shape, 0);
         let all = policies::admission("all").unwrap();
         let mut policy = Pair {
             eviction: Box::new(OnceUsedFirst::default()),

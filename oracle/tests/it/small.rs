@@ -9,7 +9,7 @@ use trace::Workload;
 
 use crate::lp::{Closure, interval_program};
 use crate::support::{
-    asks, block_intervals, costs, pair, saved, serve, shape, total, touches, workload,
+    asks, block_intervals, config, costs, pair, saved, serve, total, touches, workload,
 };
 
 const REQUESTS: usize = 9;
@@ -197,7 +197,7 @@ proptest! {
             let oracle = Oracle::new(&workload, cost.as_ref(), warmup);
             let mut policy = pair(&workload, capacity, eviction.name, admission.name);
             let options = Options { steps: 20, ..Options::default() };
-            let regret = oracle.regret(shape(&workload, capacity), &mut policy, &options);
+            let regret = oracle.regret(config(&workload, capacity), &mut policy, &options);
             check_regret(&regret, u64::from(workload.block_tokens()))?;
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cache::{Cache, Shape};
+use cache::{Cache, CacheConfig};
 use oracle::{Options, Oracle, StateOracle};
-use policies::{ADMISSION, EVICTION, Setup};
+use policies::{ADMISSION, EVICTION, PolicyContext};
 use policy_api::StateBytes;
 use proptest::prelude::*;
 use trace::Workload;
 
-use crate::support::{asks, costs, saved, shape, total_saved, workload};
+use crate::support::{asks, config, costs, saved, total_saved, workload};
 
 /// Resident blocks and saved states, as bits by block.
 type Held = (u32, u32);
@@ -112,7 +112,7 @@ proptest! {
     ) {
         let workload = workload(&asks);
         let state = StateBytes { fixed, per_token: 1, window_tokens };
-        let shape = Shape { block_bytes: 2, state: Some(state), ..shape(&workload, capacity) };
+        let config = CacheConfig { block_bytes: 2, state: Some(state), ..config(&workload, capacity) };
         for cost in costs() {
             let oracle = Oracle::new(&workload, cost.as_ref(), 0);
             let prepared = StateOracle::new(&oracle, 2, state);
@@ -124,9 +124,9 @@ proptest! {
                     let mut policy = policies::build(
                         &policies::eviction(eviction.name).unwrap(),
                         &policies::admission(admission).unwrap(),
-                        &Setup::new(shape, 1),
+                        &PolicyContext::new(config, 1),
                     );
-                    let mut cache = Cache::new(shape, workload.arena(), workload.distinct_blocks(), cost.as_ref());
+                    let mut cache = Cache::new(config, workload.arena(), workload.distinct_blocks(), cost.as_ref());
                     let hits: Vec<u32> = (0..)
                         .zip(workload.requests())
                         .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)

@@ -1,7 +1,7 @@
 //! Small traces, and slow obvious ways to what the oracle computes.
 
-use cache::{Cache, EvictUnit, Shape};
-use policies::Setup;
+use cache::{Cache, CacheConfig, EvictUnit};
+use policies::PolicyContext;
 use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
 use roofline::CostModel;
@@ -113,8 +113,8 @@ pub(crate) struct Served {
 }
 
 /// A cache of blocks of one byte.
-pub(crate) fn shape(workload: &Workload, capacity_blocks: u64) -> Shape {
-    Shape {
+pub(crate) fn config(workload: &Workload, capacity_blocks: u64) -> CacheConfig {
+    CacheConfig {
         capacity_bytes: capacity_blocks,
         block_bytes: 1,
         block_tokens: workload.block_tokens(),
@@ -130,10 +130,10 @@ pub(crate) fn pair(
     eviction: &str,
     admission: &str,
 ) -> Pair {
-    let setup = Setup::new(shape(workload, capacity_blocks), 7);
+    let context = PolicyContext::new(config(workload, capacity_blocks), 7);
     let eviction = policies::eviction(eviction).unwrap();
     let admission = policies::admission(admission).unwrap();
-    policies::build(&eviction, &admission, &setup)
+    policies::build(&eviction, &admission, &context)
 }
 
 /// Replays a policy pair of the registry.
@@ -143,10 +143,10 @@ pub(crate) fn serve(
     eviction: &str,
     admission: &str,
 ) -> Served {
-    let shape = shape(workload, capacity_blocks);
+    let config = config(workload, capacity_blocks);
     let mut policy = pair(workload, capacity_blocks, eviction, admission);
     let distinct_blocks = workload.distinct_blocks();
-    let mut cache = Cache::new(shape, workload.arena(), distinct_blocks, &Tokens);
+    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &Tokens);
     let hit_blocks = (0..)
         .zip(workload.requests())
         .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)

@@ -30,10 +30,10 @@ use std::sync::Arc;
 
 use policy_api::{AdmissionPolicy, BlockId, Candidate, PrefillCost, RequestView};
 
-use crate::entry::{AdmissionEntry, Setup, Track};
-use crate::params::{Domain, Param, Params};
+use crate::entry::{AdmissionEntry, PolicyContext, Track};
 use crate::parts::room::Room;
 use crate::parts::shadow_lru::ShadowLru;
+use params::{Domain, Param, Params};
 
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "adaptive",
@@ -59,7 +59,7 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
         },
     ],
     track: Track::Online,
-    build: |setup, params| Box::new(Adaptive::new(setup, params)),
+    build: |context, params| Box::new(Adaptive::new(context, params)),
 };
 
 /// So many caches full of newcomers must have come before anything is refused: one fills the cache, one shows what is lost.
@@ -81,20 +81,20 @@ struct Adaptive {
 }
 
 impl Adaptive {
-    fn new(setup: &Setup, params: &Params) -> Self {
-        let capacity_blocks = setup.capacity_blocks.max(1);
+    fn new(context: &PolicyContext, params: &Params) -> Self {
+        let capacity_blocks = context.cache.capacity_blocks().max(1);
         let memory_caches = params.count("memory").unwrap_or(u64::MAX);
         Self {
-            block_tokens: setup.block_tokens,
+            block_tokens: context.cache.block_tokens,
             capacity_blocks,
             fade_blocks: params.number("fade") * capacity_blocks as f64,
-            cost: setup.cost.clone(),
+            cost: context.cost.clone(),
             counts: Counts::new(capacity_blocks.saturating_mul(memory_caches)),
-            open: ShadowLru::new(setup.capacity_blocks),
-            choosy: ShadowLru::new(setup.capacity_blocks),
+            open: ShadowLru::new(context.cache.capacity_blocks()),
+            choosy: ShadowLru::new(context.cache.capacity_blocks()),
             newcomers: 0,
             lead: 0.0,
-            room: Room::new(setup.capacity_blocks),
+            room: Room::new(context.cache.capacity_blocks()),
         }
     }
 
@@ -116,7 +116,12 @@ impl Adaptive {
         blocks
     }
 
-    fn judge(&mut self, request: &RequestView<'_>, open_held: u32, choosy_held: u32) {
+    fn score_against_oracle(
+        &mut self,
+        request: &RequestView<'_>,
+        open_held: u32,
+        choosy_held: u32,
+    ) {
         let newcomers = request.path.len() as u32 - open_held;
         self.newcomers += u64::from(newcomers);
         self.lead *= (-f64::from(newcomers) / self.fade_blocks).exp2();
@@ -150,7 +155,7 @@ impl AdmissionPolicy for Adaptive {
         self.open.admit(request.path, open_held, path);
         let choosy_held = self.choosy.touch(request.path);
         let chosen = self.choose(request.path, choosy_held);
-        self.judge(request, open_held, choosy_held);
+        self.score_against_oracle(request, open_held, choosy_held);
         let blocks = if self.refuses() {
             chosen.max(self.room.fits(request))
         } else {
@@ -160,7 +165,7 @@ impl AdmissionPolicy for Adaptive {
         blocks
     }
 
-    fn gone(&mut self, _: &Candidate) {
+    fn on_evicted(&mut self, _: &Candidate) {
         self.room.evicted();
     }
 }

@@ -5,10 +5,10 @@
 //!
 //! Cost: a state at each of these positions, of tens of megabytes with hybrid models. Do not use it but as a baseline.
 
-use policy_api::{AdmissionPolicy, Candidate, Passage, RequestView};
+use policy_api::{AdmissionPolicy, Candidate, PathInsertion, RequestView};
 
 use crate::entry::{AdmissionEntry, Track};
-use crate::params::{Domain, Param};
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "checkpoint-every",
@@ -24,9 +24,11 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
         help: "distance of two states; at least a block of the trace",
     }],
     track: Track::Online,
-    build: |setup, params| {
+    build: |context, params| {
         let tokens = params.count("tokens").unwrap_or(1);
-        let blocks = tokens.div_ceil(u64::from(setup.block_tokens)).max(1);
+        let blocks = tokens
+            .div_ceil(u64::from(context.cache.block_tokens))
+            .max(1);
         let every_blocks = usize::try_from(blocks).expect("within the parameter's bounds");
         Box::new(CheckpointEvery { every_blocks })
     },
@@ -44,34 +46,32 @@ impl AdmissionPolicy for CheckpointEvery {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
         let every = self.every_blocks as u32;
         let first = (request.hit_blocks / every + 1).saturating_mul(every);
-        positions.extend((first..=passage.resident_blocks).step_by(self.every_blocks));
+        positions.extend((first..=insertion.resident_blocks).step_by(self.every_blocks));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Params;
-    use crate::testing::{setup, view};
+    use crate::testing::{context, view};
+    use params::Params;
 
     fn positions(params: &str, block_tokens: u32) -> Vec<u32> {
-        let setup = crate::entry::Setup {
-            block_tokens,
-            ..setup(9, 0)
-        };
-        let mut policy = (ENTRY.build)(&setup, &Params::parse(ENTRY.params, params).unwrap());
+        let mut context = context(9, 0);
+        context.cache.block_tokens = block_tokens;
+        let mut policy = (ENTRY.build)(&context, &Params::parse(ENTRY.params, params).unwrap());
         let path: Vec<_> = (0..7).collect();
-        let passage = Passage {
+        let insertion = PathInsertion {
             resident_blocks: 7,
-            leaves_inside_run: false,
+            diverges_inside_node: false,
         };
         let mut positions = Vec::new();
-        policy.checkpoints(&view(&path), passage, &mut positions);
+        policy.checkpoints(&view(&path), insertion, &mut positions);
         positions
     }
 

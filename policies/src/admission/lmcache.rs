@@ -11,8 +11,8 @@
 use policy_api::{AdmissionPolicy, BlockId, Candidate, RequestView};
 
 use crate::entry::{AdmissionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::room::Room;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "lmcache",
@@ -28,9 +28,9 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
         help: "block counts after which all counters are halved",
     }],
     track: Track::Online,
-    build: |setup, params| {
+    build: |context, params| {
         let halve_after = params.count("halve-after").unwrap_or(u64::MAX);
-        Box::new(LmCache::new(setup.capacity_blocks, halve_after))
+        Box::new(LmCache::new(context.cache.capacity_blocks(), halve_after))
     },
 };
 
@@ -146,10 +146,10 @@ impl AdmissionPolicy for LmCache {
         blocks
     }
 
-    fn gone(&mut self, gone: &Candidate) {
+    fn on_evicted(&mut self, evicted: &Candidate) {
         self.room.evicted();
-        let mut block = gone.last_block;
-        for _ in 0..gone.blocks {
+        let mut block = evicted.last_block;
+        for _ in 0..evicted.blocks {
             self.set_resident(block, false);
             block = self.blocks[block as usize].above;
         }

@@ -7,7 +7,7 @@
 //!
 //! Cost: none. Do not use it where prompts are cut to a common length by a later turn: then it resumes from further up.
 
-use policy_api::{AdmissionPolicy, Candidate, Passage, RequestView};
+use policy_api::{AdmissionPolicy, Candidate, PathInsertion, RequestView};
 
 use crate::entry::{AdmissionEntry, Track};
 
@@ -34,13 +34,13 @@ impl AdmissionPolicy for Marconi {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
-        if passage.leaves_inside_run {
+        if insertion.diverges_inside_node {
             positions.push(request.held_blocks);
         }
-        positions.push(passage.resident_blocks);
+        positions.push(insertion.resident_blocks);
     }
 }
 
@@ -56,13 +56,13 @@ mod tests {
             held_blocks: 2,
             ..view(&path)
         };
-        let positions = |leaves_inside_run| {
-            let passage = Passage {
+        let positions = |diverges_inside_node| {
+            let insertion = PathInsertion {
                 resident_blocks: Marconi.admit(&request, None),
-                leaves_inside_run,
+                diverges_inside_node,
             };
             let mut positions = Vec::new();
-            Marconi.checkpoints(&request, passage, &mut positions);
+            Marconi.checkpoints(&request, insertion, &mut positions);
             positions
         };
         assert_eq!(positions(true), [2, 4]);

@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 use policy_api::{AdmissionPolicy, BlockId, Candidate, RequestView};
 
 use crate::entry::{AdmissionEntry, Track};
-use crate::params::{Domain, Param};
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "second-occurrence",
     summary: "admit only what an earlier request asked for too",
     source: "vLLM offload filter (threshold 2, 64,000 hashes); the course",
-    idea: "Most of what comes once never comes again: admit the longest leading run of blocks that are resident or \
+    idea: "Most of what comes once never comes again: admit the longest leading node of blocks that are resident or \
            remembered. Every request then remembers its whole path, the root as the most recent.",
     cost: "two stores a block of the path",
     avoid_when: "nearly everything comes back at once, as the next turn of a conversation does",

@@ -7,7 +7,7 @@
 use policy_api::{AdmissionPolicy, Candidate, RequestView};
 
 use crate::entry::{AdmissionEntry, Track};
-use crate::params::{Domain, Param};
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "size-cap",
@@ -23,8 +23,8 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
         help: "longest path admitted, as a share of the capacity",
     }],
     track: Track::Online,
-    build: |setup, params| {
-        let most_blocks = setup.capacity_blocks as f64 * params.number("share");
+    build: |context, params| {
+        let most_blocks = context.cache.capacity_blocks() as f64 * params.number("share");
         Box::new(SizeCap { most_blocks })
     },
 };

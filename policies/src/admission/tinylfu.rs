@@ -2,7 +2,7 @@
 //!
 //! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017. A sketch counts
 //! how often blocks were asked for, admitted or not, and forgets slowly. Of a path those leading blocks are admitted that
-//! were asked for more often than the first block of the run that would go; while there is room, all are.
+//! were asked for more often than the first block of the node that would go; while there is room, all are.
 //!
 //! A count never grows along a path, so that those are its leading blocks. Every block of a path counts once a request.
 //!
@@ -24,10 +24,10 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
     params: &[],
     track: Track::Online,
-    build: |setup, _| {
+    build: |context, _| {
         Box::new(TinyLfu {
-            sketch: Sketch::new(setup.capacity_blocks),
-            room: Room::new(setup.capacity_blocks),
+            sketch: Sketch::new(context.cache.capacity_blocks()),
+            room: Room::new(context.cache.capacity_blocks()),
         })
     },
 };
@@ -60,7 +60,7 @@ impl AdmissionPolicy for TinyLfu {
         blocks
     }
 
-    fn gone(&mut self, _: &Candidate) {
+    fn on_evicted(&mut self, _: &Candidate) {
         self.room.evicted();
     }
 }

@@ -4,18 +4,20 @@
 //! T2 what was used again; B1 and B2 remember what went from either. A return from B1 says that T1 was too small, one
 //! from B2 that it was too large: the target size of T1 moves by max(1, |other ghosts| / |these ghosts|) a block.
 //!
-//! Sizes are in blocks, so a return moves the target by as many blocks as are missing; a use is one touch of a run, so a long
-//! request does not look frequent. A run with children was used again by definition, so T1 holds leaves only.
+//! Sizes are in blocks, so a return moves the target by as many blocks as are missing; a use is one touch of a node, so a long
+//! request does not look frequent. A node with children was used again by definition, so T1 holds leaves only.
 //!
 //! Cost: as `lru`. Do not use it where a loop is longer than the cache and its ghosts.
 
-use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{
+    BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
+};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "arc",
@@ -26,19 +28,23 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "a loop is longer than the cache and its ghosts",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(Arc::new(setup.capacity_blocks))),
+    build: |context, _| {
+        Box::new(NewcomersLast::new(Arc::new(
+            context.cache.capacity_blocks(),
+        )))
+    },
 };
 
 struct Arc {
     capacity: u64,
     /// Blocks that T1 should have.
     target: u64,
-    /// Per run whether it came back from a ghost list, so that it is in T2 though it was used once.
-    returned: RunTable<bool>,
+    /// Per node whether it came back from a ghost list, so that it is in T2 though it was used once.
+    returned: NodeTable<bool>,
     t1: Ranked<LruOrder>,
     t2: Ranked<LruOrder>,
     /// Blocks of the leaves of T1.
-    t1_leaves: RunTable<u32>,
+    t1_leaves: NodeTable<u32>,
     t1_blocks: u64,
     b1: Ghosts<()>,
     b2: Ghosts<()>,
@@ -51,10 +57,10 @@ impl Arc {
         Self {
             capacity,
             target: 0,
-            returned: RunTable::new(),
+            returned: NodeTable::new(),
             t1: Ranked::new(),
             t2: Ranked::new(),
-            t1_leaves: RunTable::new(),
+            t1_leaves: NodeTable::new(),
             t1_blocks: 0,
             b1: Ghosts::new(),
             b2: Ghosts::new(),
@@ -80,7 +86,7 @@ impl Arc {
         self.b1.take_returned(first_block).is_some() || self.b2.take_returned(first_block).is_some()
     }
 
-    fn take_off(&mut self, id: RunId) -> bool {
+    fn take_off(&mut self, id: NodeId) -> bool {
         self.t1.remove(id);
         self.t2.remove(id);
         let blocks = self.t1_leaves.remove(id);
@@ -106,7 +112,7 @@ impl EvictionPolicy for Arc {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -115,29 +121,29 @@ impl EvictionPolicy for Arc {
         let over = self.t1_blocks > self.target;
         let full = self.from_b2 && self.t1_blocks == self.target;
         let first = if over || full { t1.or(t2) } else { t2.or(t1) };
-        first.map(Victim::run)
+        first.map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        let ghosts = if self.take_off(gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        let ghosts = if self.take_off(evicted.id) {
             &mut self.b1
         } else {
             &mut self.b2
         };
-        ghosts.remember(gone.first_block, gone.blocks, ());
+        ghosts.remember(evicted.first_block, evicted.blocks, ());
         // T1 and B1 together are at most the cache, and all four at most twice that; here the cache is full.
         self.b1.trim(self.capacity.saturating_sub(self.t1_blocks));
         self.b2.trim(self.capacity.saturating_sub(self.b1.blocks()));
         if whole {
-            self.returned.remove(gone.id);
+            self.returned.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.returned.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.returned.remove(head);
     }
 

@@ -1,12 +1,12 @@
 //! CLOCK: first in, first out, with a second chance.
 //!
 //! Source: Corbató, "A paging experiment with the Multics system", 1968. A leaf that was used since the hand last passed it
-//! is passed once more; the first that was not used goes. A run that has children keeps its place and its mark, and is
-//! looked at when it becomes a leaf, so where the hand would evict an inner run, the leaves below it go first.
+//! is passed once more; the first that was not used goes. A node that has children keeps its place and its mark, and is
+//! looked at when it becomes a leaf, so where the hand would evict an inner node, the leaves below it go first.
 //!
 //! Cost: as `lru`; each pass is paid for by the use that made it. Do not use it where recency must be exact.
 
-use policy_api::{Candidate, EvictionPolicy, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::chances::Chances;
@@ -16,7 +16,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "clock",
     summary: "first in first out, but a leaf used since it was last passed is passed again",
     source: "Corbato, A paging experiment with the Multics system, 1968",
-    idea: "One mark a run, set by a use and cleared by the hand that passes it: LRU in outline, without an order.",
+    idea: "One mark a node, set by a use and cleared by the hand that passes it: LRU in outline, without an order.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "recency must be exact, or frequency matters",
     params: &[],
@@ -32,23 +32,23 @@ impl EvictionPolicy for Clock {
         self.0.offer(leaf.id, leaf.uses);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.0.withdraw(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.0.first().map(Victim::run)
+        self.0.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.0.evicted(gone.id, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.0.evicted(evicted.id, whole);
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.0.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.0.remove(head);
     }
 }

@@ -1,4 +1,4 @@
-//! Pin a session's path while its tool runs.
+//! Pin a session's path while its tool nodes.
 //!
 //! Source: "Continuum: efficient and robust multi-turn LLM agent scheduling with KV cache time-to-live" (2025); details
 //! ours. When a request's output calls a tool, its path is pinned for the time tau that maximises benefit * P(the tool returns
@@ -8,18 +8,18 @@
 //!
 //! A pin is a rank above all that is not pinned; within both it is LRU. The session's next request ends it.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and a sort of 64 calls. Do not use it where requests call no tools:
+//! Cost: as `lru`, one visit to every node of the path, and a sort of 64 calls. Do not use it where requests call no tools:
 //! it is then `lru`.
 
 use std::collections::VecDeque;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "continuum",
@@ -27,7 +27,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Continuum, 2025 (KV cache time-to-live; details ours)",
     idea: "An agent that waits for a tool comes back soon: keep its path for as long as the chance of that, learned per \
            tool, is worth the room.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path; a sort of 64 calls per request",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path; a sort of 64 calls per request",
     avoid_when: "requests call no tools",
     params: &[Param {
         name: "cold",
@@ -36,9 +36,9 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "mean time of a tool that was never seen to return",
     }],
     track: Track::Online,
-    build: |setup, params| {
+    build: |context, params| {
         Box::new(Continuum::new(
-            setup.capacity_blocks,
+            context.cache.capacity_blocks(),
             params.duration_us("cold") as f64 / 1e6,
         ))
     },
@@ -56,7 +56,7 @@ struct Call {
     at_us: i64,
 }
 
-/// Until when whose pin holds a run.
+/// Until when whose pin holds a node.
 #[derive(Clone, Copy)]
 struct Pin {
     session: u64,
@@ -72,9 +72,9 @@ struct Continuum {
     calls: FxHashMap<u64, Call>,
     returns_s: FxHashMap<u16, VecDeque<f64>>,
     present: Option<Pin>,
-    pins: RunTable<Pin>,
+    pins: NodeTable<Pin>,
     ranked: Ranked<(bool, LruOrder)>,
-    places: RunTable<LruOrder>,
+    places: NodeTable<LruOrder>,
     /// Pinned leaves by when their pin ends.
     ends: Ranked<i64>,
 }
@@ -90,9 +90,9 @@ impl Continuum {
             calls: FxHashMap::default(),
             returns_s: FxHashMap::default(),
             present: None,
-            pins: RunTable::new(),
+            pins: NodeTable::new(),
             ranked: Ranked::new(),
-            places: RunTable::new(),
+            places: NodeTable::new(),
             ends: Ranked::new(),
         }
     }
@@ -146,7 +146,7 @@ impl Continuum {
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.ranked.remove(id);
         self.places.remove(id);
         self.ends.remove(id);
@@ -198,49 +198,49 @@ impl EvictionPolicy for Continuum {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
         if whole {
-            self.pins.remove(gone.id);
+            self.pins.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.pins.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.pins.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
         self.first_us.get_or_insert(request.arrival_us);
         self.note_return(request.session);
-        let recovered_s: f64 = runs.iter().map(|run| run.recompute.seconds).sum();
+        let recovered_s: f64 = nodes.iter().map(|node| node.recompute.seconds).sum();
         self.present = self.pin(request, recovered_s);
         self.recovered_s += recovered_s;
-        for run in runs {
-            let others = self.pins.remove(run.id);
+        for node in nodes {
+            let others = self.pins.remove(node.id);
             let others = others.filter(|pin| pin.session != request.session);
             let longest = others
                 .into_iter()
                 .chain(self.present)
                 .max_by_key(|pin| pin.until_us);
             if let Some(pin) = longest {
-                self.pins.put(run.id, pin);
+                self.pins.put(node.id, pin);
             }
         }
         self.end_pins();

@@ -1,6 +1,6 @@
 //! What a leaf will save: p(reuse) * recompute seconds / GB.
 //!
-//! Source: this project. A run is worth the prefill that a hit on it would save, by the cost model in force, times the
+//! Source: this project. A node is worth the prefill that a hit on it would save, by the cost model in force, times the
 //! chance of that hit, for the memory it takes; the leaf worth least goes. Recompute per GB is nearly flat (on the
 //! reference GPU 69 ms/GB for a prefix of 8,192 tokens, 53 for one of 512), so it is p(reuse) that decides. Five estimators:
 //!
@@ -23,22 +23,24 @@
 //! GB and changes only when something is learned: the order is exact over all leaves. How it was tuned and how it does:
 //! docs/cost-aware.md.
 //!
-//! Cost: `recency` as `lru`; `frequency` also one visit to every run of the path. The learned ones O(log leaves) per offer
-//! and bucket of age, a look at every evicted run that the path has, and a fit once in as many requests as a tenth of
+//! Cost: `recency` as `lru`; `frequency` also one visit to every node of the path. The learned ones O(log leaves) per offer
+//! and bucket of age, a look at every evicted node that the path has, and a fit once in as many requests as a tenth of
 //! what is watched, `refit` at least. Do not use it where LRU is right and every cycle counts.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Score, Victim, Why};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Score, Victim, WithdrawReason,
+};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Setup, Track};
-use crate::params::{Domain, Param, Params};
+use crate::entry::{EvictionEntry, PolicyContext, Track};
 use crate::parts::aging::{Aging, bucket_of, geometric_edges};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::density::seconds_per_gb;
 use crate::parts::ghosts::Ghosts;
+use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerRequest;
-use crate::parts::run_table::RunTable;
 use crate::parts::survival::{Survival, Worth};
+use params::{Domain, Param, Params};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "cost-aware",
@@ -97,9 +99,9 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     build,
 };
 
-fn build(setup: &Setup, params: &Params) -> Box<dyn EvictionPolicy> {
+fn build(context: &PolicyContext, params: &Params) -> Box<dyn EvictionPolicy> {
     let half_life_us = params.duration_us("half-life");
-    let learned = |classes| Box::new(Learned::new(setup, classes, params));
+    let learned = |classes| Box::new(Learned::new(context, classes, params));
     match params.text("p") {
         "recency" => Box::new(Faded::new(half_life_us, false)),
         "frequency" => Box::new(Faded::new(half_life_us, true)),
@@ -115,8 +117,8 @@ struct Faded {
     counts_uses: bool,
     arrivals_us: PerRequest<i64>,
     now_us: i64,
-    /// Uses of a run, faded to its last one.
-    uses: RunTable<f64>,
+    /// Uses of a node, faded to its last one.
+    uses: NodeTable<f64>,
     ranked: Ranked<(Score, LruOrder)>,
 }
 
@@ -127,7 +129,7 @@ impl Faded {
             counts_uses,
             arrivals_us: PerRequest::new(),
             now_us: 0,
-            uses: RunTable::new(),
+            uses: NodeTable::new(),
             ranked: Ranked::new(),
         }
     }
@@ -145,39 +147,39 @@ impl EvictionPolicy for Faded {
         self.ranked.put(leaf.id, (Score(worth), lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.ranked.remove(evicted.id);
         if whole {
-            self.uses.remove(gone.id);
+            self.uses.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.uses.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.uses.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         self.counts_uses
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
         self.arrivals_us.note(request.index, request.arrival_us);
-        for run in runs {
-            let age_us = (self.now_us - self.arrivals_us.at(run.last_used)) as f64;
-            let uses = self.uses.entry(run.id, || 1.0);
+        for node in nodes {
+            let age_us = (self.now_us - self.arrivals_us.at(node.last_used)) as f64;
+            let uses = self.uses.entry(node.id, || 1.0);
             *uses = *uses * (-age_us / self.half_life_us).exp2() + 1.0;
         }
     }
@@ -259,20 +261,20 @@ struct Learned {
     common: Vec<f64>,
     watched: Ghosts<Gone>,
     watched_blocks: u64,
-    /// Since when a run is watched that was offered before. Offered anew since the same time, it does not join a second time.
-    watched_since: RunTable<i64>,
-    /// A request uses the run that ends with its hit; where KV is per token, the last one of its path.
+    /// Since when a node is watched that was offered before. Offered anew since the same time, it does not join a second time.
+    watched_since: NodeTable<i64>,
+    /// A request uses the node that ends with its hit; where KV is per token, the last one of its path.
     resumes_from_states: bool,
-    /// Runs that a session used last, and whose they are.
-    leaves_of: FxHashMap<u64, Vec<RunId>>,
-    owners: RunTable<u64>,
+    /// Nodes that a session used last, and whose they are.
+    leaves_of: FxHashMap<u64, Vec<NodeId>>,
+    owners: NodeTable<u64>,
     kept: f64,
     refit: u64,
     requests_to_fit: u64,
 }
 
 impl Learned {
-    fn new(setup: &Setup, classes: Classes, params: &Params) -> Self {
+    fn new(context: &PolicyContext, classes: Classes, params: &Params) -> Self {
         let edges = geometric_edges(FIRST_EDGE_US, 1, EDGES);
         let worth = match params.duration_or_word_us("horizon") {
             Some(us) => Worth::Within(us as f64),
@@ -283,7 +285,7 @@ impl Learned {
             classes,
             numbers: vec![None; classes.count() as usize],
             numbered: 0,
-            block_tokens: setup.block_tokens,
+            block_tokens: context.cache.block_tokens,
             worth,
             now_us: 0,
             lasts: PerRequest::new(),
@@ -292,11 +294,11 @@ impl Learned {
             common: Vec::new(),
             edges,
             watched: Ghosts::new(),
-            watched_blocks: setup.capacity_blocks.saturating_mul(caches),
-            watched_since: RunTable::new(),
-            resumes_from_states: setup.state.is_some(),
+            watched_blocks: context.cache.capacity_blocks().saturating_mul(caches),
+            watched_since: NodeTable::new(),
+            resumes_from_states: context.cache.state.is_some(),
             leaves_of: FxHashMap::default(),
-            owners: RunTable::new(),
+            owners: NodeTable::new(),
             kept: params.number("kept"),
             refit: params.count("refit").unwrap_or(u64::MAX),
             requests_to_fit: 0,
@@ -347,8 +349,8 @@ impl Learned {
     fn fit(&mut self) {
         let counts = |class| self.leaves.counts(class);
         let mut alive: Vec<Vec<f64>> = (0..self.numbered).map(counts).collect();
-        for gone in self.watched.memories() {
-            alive[gone.class as usize][self.bucket(gone.since_us)] += 1.0;
+        for evicted in self.watched.memories() {
+            alive[evicted.class as usize][self.bucket(evicted.since_us)] += 1.0;
         }
         let fit = self.survival.fit(&alive, self.worth);
         for (class, worth) in (0..).zip(&fit.classes) {
@@ -360,13 +362,14 @@ impl Learned {
     }
 
     /// The request uses a leaf, and below it what was evicted of its path. Says whether there was either.
-    fn used(&mut self, request: &RequestView<'_>, runs: &[Candidate]) -> bool {
-        let ends_with_hit = |run: &&Candidate| run.depth_blocks + run.blocks == request.hit_blocks;
+    fn used(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) -> bool {
+        let ends_with_hit =
+            |node: &&Candidate| node.depth_blocks + node.blocks == request.hit_blocks;
         let used = match self.resumes_from_states {
-            true => runs.iter().find(ends_with_hit),
-            false => runs.last(),
+            true => nodes.iter().find(ends_with_hit),
+            false => nodes.last(),
         };
-        let leaf = used.and_then(|run| self.leaves.get(run.id));
+        let leaf = used.and_then(|node| self.leaves.get(node.id));
         if let Some((class, since_us)) = leaf {
             let bucket = self.bucket(since_us);
             self.survival.used(class, bucket);
@@ -374,11 +377,11 @@ impl Learned {
         let held = request.held_blocks as usize;
         let mut at = held;
         while let Some(block) = request.path.get(at)
-            && let Some(gone) = self.watched.recall(*block)
+            && let Some(evicted) = self.watched.recall(*block)
         {
-            let bucket = self.bucket(gone.since_us);
-            self.survival.used(gone.class, bucket);
-            at += gone.blocks as usize;
+            let bucket = self.bucket(evicted.since_us);
+            self.survival.used(evicted.class, bucket);
+            at += evicted.blocks as usize;
         }
         leaf.is_some() || at > held
     }
@@ -407,7 +410,7 @@ impl Learned {
     }
 
     /// Notes whose a leaf is, or that it is nobody's.
-    fn give(&mut self, id: RunId, session: Option<u64>) {
+    fn give(&mut self, id: NodeId, session: Option<u64>) {
         let former = self.owners.remove(id);
         if let Some(former) = former.filter(|former| Some(*former) != session)
             && let Some(leaves) = self.leaves_of.get_mut(&former)
@@ -425,7 +428,7 @@ impl Learned {
         }
     }
 
-    fn forget(&mut self, id: RunId) {
+    fn forget(&mut self, id: NodeId) {
         self.watched_since.remove(id);
         self.give(id, None);
     }
@@ -447,22 +450,23 @@ impl EvictionPolicy for Learned {
             .offer(leaf.id, class, since_us, score, lru_order(leaf));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.withdraw(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        self.leaves.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        if let Some((class, since_us)) = self.leaves.get(gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        if let Some((class, since_us)) = self.leaves.get(evicted.id) {
             let memory = Gone {
                 class,
                 since_us,
-                blocks: gone.blocks,
+                blocks: evicted.blocks,
             };
-            self.watched.remember(gone.first_block, gone.blocks, memory);
+            self.watched
+                .remember(evicted.first_block, evicted.blocks, memory);
         }
         while self.watched.blocks() > self.watched_blocks
             && let Some(given_up) = self.watched.forget_oldest()
@@ -470,27 +474,27 @@ impl EvictionPolicy for Learned {
             let bucket = self.bucket(given_up.since_us);
             self.survival.lost(given_up.class, bucket);
         }
-        self.leaves.withdraw(gone.id);
+        self.leaves.withdraw(evicted.id);
         if whole {
-            self.forget(gone.id);
+            self.forget(evicted.id);
         }
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.forget(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
         self.leaves.advance(self.now_us);
         let last = Last {
             arrival_us: request.arrival_us,
             called_tool: request.tool.is_some(),
-            went_on: self.used(request, runs),
+            went_on: self.used(request, nodes),
         };
         self.lasts.note(request.index, last);
         if self.classes == Classes::Session {
@@ -506,8 +510,8 @@ impl EvictionPolicy for Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Params;
-    use crate::testing::{Ask, ask, asks, leaf, setup, victims, view};
+    use crate::testing::{Ask, ask, asks, context, leaf, victims, view};
+    use params::Params;
     use policy_api::Work;
 
     const ALL: [&str; 5] = ["recency", "frequency", "kind", "session", "hazard"];
@@ -516,7 +520,7 @@ mod tests {
     fn dear_bytes_stay_whatever_the_estimator() {
         for p in ALL {
             let params = Params::parse(ENTRY.params, &format!("p={p}")).unwrap();
-            let mut policy = build(&setup(9, 0), &params);
+            let mut policy = build(&context(9, 0), &params);
             let cheap = leaf(1);
             policy.offer(&Candidate {
                 recompute: Work {
@@ -526,9 +530,9 @@ mod tests {
                 ..leaf(2)
             });
             policy.offer(&cheap);
-            assert_eq!(policy.victim(), Some(Victim::run(RunId(1))), "{p}");
-            policy.withdraw(RunId(1), Why::Used);
-            assert_eq!(policy.victim(), Some(Victim::run(RunId(2))), "{p}");
+            assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))), "{p}");
+            policy.withdraw(NodeId(1), WithdrawReason::Used);
+            assert_eq!(policy.victim(), Some(Victim::node(NodeId(2))), "{p}");
         }
     }
 
@@ -603,7 +607,7 @@ mod tests {
 
     fn learned(classes: Classes) -> Learned {
         Learned::new(
-            &setup(9, 0),
+            &context(9, 0),
             classes,
             &Params::parse(ENTRY.params, "").unwrap(),
         )
@@ -616,12 +620,12 @@ mod tests {
             last_session: 7,
             ..leaf(1)
         });
-        let before = learned.leaves.get(RunId(1));
+        let before = learned.leaves.get(NodeId(1));
         learned.move_on(8, 0);
-        assert_eq!(learned.leaves.get(RunId(1)), before);
+        assert_eq!(learned.leaves.get(NodeId(1)), before);
         learned.move_on(7, 0);
         let moved_on = learned.number(MOVED_ON);
-        assert_eq!(learned.leaves.get(RunId(1)), Some((moved_on, 0)));
+        assert_eq!(learned.leaves.get(NodeId(1)), Some((moved_on, 0)));
     }
 
     #[test]
@@ -632,10 +636,10 @@ mod tests {
             blocks,
             ..leaf(1)
         };
-        // A run of five blocks goes in two pieces, and then another one.
-        for gone in [piece(13, 2), piece(10, 3), piece(20, 1)] {
+        // A node of five blocks goes in two pieces, and then another one.
+        for evicted in [piece(13, 2), piece(10, 3), piece(20, 1)] {
             learned.offer(&piece(10, 5));
-            learned.evicted(&gone, false);
+            learned.evicted(&evicted, false);
         }
         let nobody = vec![vec![0.0; EDGES]];
         let worth = |learned: &Learned| learned.survival.fit(&nobody, Worth::Rate).classes[0][0];

@@ -3,13 +3,13 @@
 //! Source: control. Last uses are put in buckets of so many requests; in the oldest bucket the leaf that starts deepest
 //! goes. With buckets of one request it is `lru`.
 //!
-//! Cost: as `lru`. Do not use it where deep runs are the ones that come back, as in long conversations.
+//! Cost: as `lru`. Do not use it where deep nodes are the ones that come back, as in long conversations.
 
 use std::cmp::Reverse;
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{ByKey, lru_order};
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "depth-lru",
@@ -17,7 +17,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "control",
     idea: "A prefix near the root is shared by more paths than one far from it.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "deep runs are the ones that come back, as in long conversations",
+    avoid_when: "deep nodes are the ones that come back, as in long conversations",
     params: &[Param {
         name: "bucket",
         default: "64",

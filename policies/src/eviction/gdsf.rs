@@ -8,7 +8,7 @@
 //!
 //! Cost: as `lru`. Do not use it where uses in the past say little about uses to come.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::density::seconds_per_gb;
@@ -18,7 +18,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "gdsf",
     summary: "clock + uses * recompute seconds / bytes, the smallest goes and sets the clock",
     source: "Cherkasova, Greedy-Dual-Size-Frequency, HP Labs 1998",
-    idea: "Uses times cost per byte say what a run is worth; the clock lets what is not used grow old.",
+    idea: "Uses times cost per byte say what a node is worth; the clock lets what is not used grow old.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "uses in the past say little about uses to come",
     params: &[],
@@ -34,16 +34,16 @@ impl EvictionPolicy for Gdsf {
             .offer(leaf, f64::from(leaf.uses) * seconds_per_gb(leaf));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.0.withdraw(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.0.first().map(Victim::run)
+        self.0.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.0.evicted(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.0.evicted(evicted.id);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {

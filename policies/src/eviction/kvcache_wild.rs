@@ -2,24 +2,24 @@
 //!
 //! Source: "KVCache Cache in the Wild: characterizing and optimizing KVCache cache at a large cloud provider", USENIX ATC
 //! 2025; details ours. Leaves are classed by the kind and turn of the request that used them last. The gaps after which
-//! runs of a class were used again are taken as exponential, with the mean seen so far; the leaf least likely to be used
+//! nodes of a class were used again are taken as exponential, with the mean seen so far; the leaf least likely to be used
 //! again within the life span goes, the deeper first. The exponential has no memory, so all leaves of a class are alike
 //! until the next fit (every 256 requests).
 //!
-//! The life span is a parameter; by default it is the mean time that evicted blocks were resident. Runs of a path that
+//! The life span is a parameter; by default it is the mean time that evicted blocks were resident. Nodes of a path that
 //! were last used together count as one gap. A class without a gap yet is taken to have the mean of all.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and a comparison of classes at a fit. Do not use it where kind and
+//! Cost: as `lru`, one visit to every node of the path, and a comparison of classes at a fit. Do not use it where kind and
 //! turn say little, or where requests of a class are used again after very different gaps.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::groups::Groups;
 use crate::parts::per_request::PerRequest;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "kvcache-wild",
@@ -27,7 +27,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "KVCache Cache in the Wild, USENIX ATC 2025 (details ours)",
     idea: "Kind and turn of a request say when its path will be used again: an exponential gap for each class, fitted to \
            the past.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path; classes compared every 256 requests",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path; classes compared every 256 requests",
     avoid_when: "kind and turn say little about reuse",
     params: &[Param {
         name: "life-span",
@@ -100,8 +100,8 @@ impl KvCacheWild {
     }
 }
 
-fn class_of(run: &Candidate) -> u32 {
-    u32::from(run.last_kind).min(KINDS - 1) * TURNS + run.last_step.min(TURNS - 1)
+fn class_of(node: &Candidate) -> u32 {
+    u32::from(node.last_kind).min(KINDS - 1) * TURNS + node.last_step.min(TURNS - 1)
 }
 
 impl EvictionPolicy for KvCacheWild {
@@ -110,35 +110,35 @@ impl EvictionPolicy for KvCacheWild {
         self.leaves.put(leaf.id, class_of(leaf), 1.0, tie);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        self.leaves.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        let resident_us = self.now_us - self.arrivals_us.at(gone.created);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        let resident_us = self.now_us - self.arrivals_us.at(evicted.created);
         self.residence_us
-            .add(resident_us as f64, f64::from(gone.blocks));
-        self.leaves.remove(gone.id);
+            .add(resident_us as f64, f64::from(evicted.blocks));
+        self.leaves.remove(evicted.id);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
         self.arrivals_us.note(request.index, request.arrival_us);
         let mut before = None;
-        for run in runs {
-            if before.replace(run.last_used) == Some(run.last_used) {
+        for node in nodes {
+            if before.replace(node.last_used) == Some(node.last_used) {
                 continue;
             }
-            let gap_us = (self.now_us - self.arrivals_us.at(run.last_used)) as f64;
-            self.gaps_us[class_of(run) as usize].add(gap_us, 1.0);
+            let gap_us = (self.now_us - self.arrivals_us.at(node.last_used)) as f64;
+            self.gaps_us[class_of(node) as usize].add(gap_us, 1.0);
             self.all_gaps_us.add(gap_us, 1.0);
         }
         self.requests += 1;

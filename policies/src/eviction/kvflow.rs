@@ -1,32 +1,32 @@
 //! Steps to execution.
 //!
 //! Source: Pan et al., "KVFlow: efficient prefix caching for accelerating LLM-based multi-agent workflows", NeurIPS 2025.
-//! A workflow's agents declare in how many steps they run again. A run is as near as the nearest of the agents that went
+//! A workflow's agents declare in how many steps they node again. A node is as near as the nearest of the agents that went
 //! through it; the farthest goes first, before it whatever belongs to no agent that declared anything. Ties go by last use.
 //!
 //! The workflow is the session, the agent its requests of one kind, the step the session's: an agent that declared at step
-//! 4 to run again in 3 is 2 steps away when the session is at 5. A run remembers the last 16 agents that went through it.
+//! 4 to node again in 3 is 2 steps away when the session is at 5. A node remembers the last 16 agents that went through it.
 //!
-//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, one visit to every run of the path, and a new
-//! place for every leaf of the session. Do not use it where agents do not know when they run again.
+//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, one visit to every node of the path, and a new
+//! place for every leaf of the session. Do not use it where agents do not know when they node again.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "kvflow",
-    summary: "the leaf whose agents declared to run again in the most steps goes, then by last use",
+    summary: "the leaf whose agents declared to node again in the most steps goes, then by last use",
     source: "Pan et al., KVFlow, NeurIPS 2025",
-    idea: "A workflow knows which agent comes next: keep what runs soonest. Reads the hint steps_to_next; without hints it \
+    idea: "A workflow knows which agent comes next: keep what nodes soonest. Reads the hint steps_to_next; without hints it \
            is lru.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path, a new place for every leaf of the session",
-    avoid_when: "agents do not know when they run again",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path, a new place for every leaf of the session",
+    avoid_when: "agents do not know when they node again",
     params: &[],
     track: Track::Declared,
     build: |_, _| Box::new(KvFlow::default()),
@@ -35,27 +35,27 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 /// Session and kind.
 type Agent = (u64, u16);
 
-/// More agents than this are not remembered of a run.
+/// More agents than this are not remembered of a node.
 const MOST_AGENTS: usize = 16;
 
 #[derive(Default)]
 struct KvFlow {
-    /// The step at which an agent runs again.
+    /// The step at which an agent nodes again.
     due: FxHashMap<Agent, u32>,
     /// The step a session is at.
     steps: FxHashMap<u64, u32>,
-    /// The agents that went through a run, the latest last.
-    agents: RunTable<Vec<Agent>>,
+    /// The agents that went through a node, the latest last.
+    agents: NodeTable<Vec<Agent>>,
     ranked: Ranked<(Reverse<u32>, LruOrder)>,
-    places: RunTable<LruOrder>,
+    places: NodeTable<LruOrder>,
     /// Leaves that agents of a session went through. One that is gone, or used by others since, may still be listed.
-    leaves_of: FxHashMap<u64, Vec<RunId>>,
+    leaves_of: FxHashMap<u64, Vec<NodeId>>,
     present: Option<Agent>,
 }
 
 impl KvFlow {
-    /// Steps until the nearest of the run's agents runs; the most there are if none is known.
-    fn distance(&self, id: RunId) -> u32 {
+    /// Steps until the nearest of the node's agents nodes; the most there are if none is known.
+    fn distance(&self, id: NodeId) -> u32 {
         let agents = self.agents.get(id).map_or(&[][..], Vec::as_slice);
         let distance = |agent: &Agent| {
             let due = self.due.get(agent)?;
@@ -64,19 +64,19 @@ impl KvFlow {
         agents.iter().filter_map(distance).min().unwrap_or(u32::MAX)
     }
 
-    fn rank(&mut self, id: RunId) {
+    fn rank(&mut self, id: NodeId) {
         if let Some(&place) = self.places.get(id) {
             let distance = self.distance(id);
             self.ranked.put(id, (Reverse(distance), place));
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.ranked.remove(id);
         self.places.remove(id);
     }
 
-    fn went_through(&mut self, id: RunId, agent: Agent) {
+    fn went_through(&mut self, id: NodeId, agent: Agent) {
         let agents = self.agents.entry(id, Vec::new);
         agents.retain(|other| *other != agent);
         if agents.len() == MOST_AGENTS {
@@ -118,34 +118,34 @@ impl EvictionPolicy for KvFlow {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
         if whole {
-            self.agents.remove(gone.id);
+            self.agents.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.agents.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.agents.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         let agent = (request.session, request.kind);
         let steps = request.hints.and_then(|hints| hints.steps_to_next);
         self.steps.insert(request.session, request.step);
@@ -154,8 +154,8 @@ impl EvictionPolicy for KvFlow {
             None => self.due.remove(&agent),
         };
         self.present = Some(agent);
-        for run in runs {
-            self.went_through(run.id, agent);
+        for node in nodes {
+            self.went_through(node.id, agent);
         }
         self.rank_leaves_of(request.session);
     }

@@ -1,38 +1,38 @@
 //! Relaxed Belady, by a model of the next use.
 //!
 //! Source: Song et al., "Learning relaxed Belady for content distribution network caching" (LRB), NSDI 2020; features ours.
-//! A linear model, trained online, predicts from facts of the past how long it will be until a run is used. Of 64 leaves drawn
+//! A linear model, trained online, predicts from facts of the past how long it will be until a node is used. Of 64 leaves drawn
 //! by lot the one with the furthest predicted use goes; with fewer leaves, of all.
 //!
-//! Every use of a run teaches: at a moment drawn from the gap that it ended, what would have been right? So does what was
+//! Every use of a node teaches: at a moment drawn from the gap that it ended, what would have been right? So does what was
 //! evicted: if it comes back, its gap; if not within as many evictions as the cache has blocks (the memory window), twice
 //! the time waited, since beyond the window all uses are equally far. Time to the next use is learned as a logarithm.
 //!
-//! Cost: 64 predictions of 12 products per eviction, and one step of a regression per run of the path. Do not use it where
+//! Cost: 64 predictions of 12 products per eviction, and one step of a regression per node of the path. Do not use it where
 //! a rule is known to be right, or where traffic is too little to learn from.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::entry::{EvictionEntry, Setup, Track};
+use crate::entry::{EvictionEntry, PolicyContext, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::indexed_set::IndexedSet;
+use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerRequest;
-use crate::parts::run_table::RunTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "learned",
     summary: "of 64 leaves drawn by lot, the one whose next use a linear model predicts furthest goes",
     source: "Song et al., Learning relaxed Belady (LRB), NSDI 2020 (features ours)",
-    idea: "Learn from every gap that ends, and from those that do not, when runs like this one are used next; beyond a \
+    idea: "Learn from every gap that ends, and from those that do not, when nodes like this one are used next; beyond a \
            window all are equally far. A seeded sample of 64 leaves; exact over all if there are no more.",
-    cost: "O(1): 64 predictions per eviction, one step of a regression per run of the path",
+    cost: "O(1): 64 predictions per eviction, one step of a regression per node of the path",
     avoid_when: "a rule is known to be right, or traffic is too little to learn from",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(Lrb::new(setup)),
+    build: |context, _| Box::new(Lrb::new(context)),
 };
 
 const SAMPLE: usize = 64;
@@ -40,10 +40,10 @@ const FEATURES: usize = 12;
 const LEARNING_RATE: f64 = 0.02;
 
 type Features = [f64; FEATURES];
-/// The only feature that changes while a leaf is on offer.
+/// The only feature that changes while a leaf is evictable.
 const AGE: usize = 1;
 
-/// What decides about a leaf on offer: 64 are looked at for every eviction.
+/// What decides about a leaf evictable: 64 are looked at for every eviction.
 #[derive(Clone)]
 struct Leaf {
     /// Its features, but for the age.
@@ -55,54 +55,54 @@ struct Leaf {
 struct Lrb {
     now_us: i64,
     arrivals_us: PerRequest<i64>,
-    on_offer: IndexedSet,
-    leaves: RunTable<Leaf>,
+    evictable: IndexedSet,
+    leaves: NodeTable<Leaf>,
     weights: Features,
     generator: ChaCha8Rng,
     drawn: u64,
     /// The victim, as long as nothing has changed since it was asked for.
-    chosen: Option<RunId>,
+    chosen: Option<NodeId>,
     window: Ghosts<Candidate>,
     window_blocks: u64,
 }
 
 impl Lrb {
-    fn new(setup: &Setup) -> Self {
-        let mut generator = ChaCha8Rng::seed_from_u64(setup.seed);
+    fn new(context: &PolicyContext) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(context.seed);
         let mut weights = [0.0; FEATURES];
         // As long as nothing is learned the next use is as far as the last: LRU.
         weights[AGE] = 1.0;
         Self {
             now_us: 0,
             arrivals_us: PerRequest::new(),
-            on_offer: IndexedSet::default(),
-            leaves: RunTable::new(),
+            evictable: IndexedSet::default(),
+            leaves: NodeTable::new(),
             weights,
             drawn: generator.random(),
             generator,
             chosen: None,
             window: Ghosts::new(),
-            window_blocks: setup.capacity_blocks,
+            window_blocks: context.cache.capacity_blocks(),
         }
     }
 
-    /// What is known of a run at some age, each on a scale of about one.
-    fn features(&self, run: &Candidate, age_us: f64) -> Features {
+    /// What is known of a node at some age, each on a scale of about one.
+    fn features(&self, node: &Candidate, age_us: f64) -> Features {
         let log = |value: f64| (1.0 + value).ln() / 8.0;
         let life_us =
-            (self.arrivals_us.at(run.last_used) - self.arrivals_us.at(run.created)) as f64;
-        let gaps = f64::from(run.uses.saturating_sub(1));
+            (self.arrivals_us.at(node.last_used) - self.arrivals_us.at(node.created)) as f64;
+        let gaps = f64::from(node.uses.saturating_sub(1));
         let mut kind = [0.0; 4];
-        kind[usize::from(run.last_kind) % 4] = 1.0;
+        kind[usize::from(node.last_kind) % 4] = 1.0;
         [
             1.0,
             log_time(age_us),
             log_time(if gaps > 0.0 { life_us / gaps } else { 0.0 }),
             log(gaps),
-            log(f64::from(run.depth_blocks)),
-            log(f64::from(run.blocks)),
-            log(f64::from(run.children_seen)),
-            log(f64::from(run.last_step)),
+            log(f64::from(node.depth_blocks)),
+            log(f64::from(node.blocks)),
+            log(f64::from(node.children_seen)),
+            log(f64::from(node.last_step)),
             kind[0],
             kind[1],
             kind[2],
@@ -114,16 +114,16 @@ impl Lrb {
         self.weights.iter().zip(features).map(|(w, x)| w * x).sum()
     }
 
-    fn age_us(&self, run: &Candidate) -> f64 {
-        (self.now_us - self.arrivals_us.at(run.last_used)) as f64
+    fn age_us(&self, node: &Candidate) -> f64 {
+        (self.now_us - self.arrivals_us.at(node.last_used)) as f64
     }
 
     /// A gap ended now, or is taken to end after as long again.
-    fn learn(&mut self, run: &Candidate, used: bool) {
-        let waited_us = self.age_us(run);
+    fn learn(&mut self, node: &Candidate, used: bool) {
+        let waited_us = self.age_us(node);
         let moment_us = waited_us * self.generator.random::<f64>();
         let end_us = if used { waited_us } else { 2.0 * waited_us };
-        let features = self.features(run, moment_us);
+        let features = self.features(node, moment_us);
         let error = log_time(end_us - moment_us) - self.predict(&features);
         let length: f64 = features.iter().map(|x| x * x).sum();
         for (weight, value) in self.weights.iter_mut().zip(features) {
@@ -131,17 +131,17 @@ impl Lrb {
         }
     }
 
-    fn furthest(&self) -> Option<RunId> {
-        let count = self.on_offer.len().min(SAMPLE);
+    fn furthest(&self) -> Option<NodeId> {
+        let count = self.evictable.len().min(SAMPLE);
         let mut generator = ChaCha8Rng::seed_from_u64(self.drawn);
         let sample = (0..count).filter_map(|nth| {
-            if self.on_offer.len() <= SAMPLE {
-                self.on_offer.nth(nth)
+            if self.evictable.len() <= SAMPLE {
+                self.evictable.nth(nth)
             } else {
-                self.on_offer.pick(generator.random())
+                self.evictable.pick(generator.random())
             }
         });
-        let distance = |id: &RunId| {
+        let distance = |id: &NodeId| {
             let leaf = self.leaves.get(*id)?;
             let mut features = leaf.features;
             features[AGE] = log_time((self.now_us - leaf.last_used_us) as f64);
@@ -154,14 +154,14 @@ impl Lrb {
     }
 
     /// Ties: the older last use, then the deeper.
-    fn older(&self, left: RunId, right: RunId) -> std::cmp::Ordering {
+    fn older(&self, left: NodeId, right: NodeId) -> std::cmp::Ordering {
         let order = |id| self.leaves.get(id).map(|leaf| leaf.order);
         order(right).cmp(&order(left))
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.chosen = None;
-        self.on_offer.remove(id);
+        self.evictable.remove(id);
         self.leaves.remove(id);
     }
 }
@@ -177,7 +177,7 @@ impl EvictionPolicy for Lrb {
         if let Some(before) = self.window.recall(leaf.first_block) {
             self.learn(&before, true);
         }
-        self.on_offer.insert(leaf.id);
+        self.evictable.insert(leaf.id);
         let known = Leaf {
             features: self.features(leaf, 0.0),
             last_used_us: self.arrivals_us.at(leaf.last_used),
@@ -186,7 +186,7 @@ impl EvictionPolicy for Lrb {
         self.leaves.put(leaf.id, known);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -194,12 +194,13 @@ impl EvictionPolicy for Lrb {
         if self.chosen.is_none() {
             self.chosen = self.furthest();
         }
-        self.chosen.map(Victim::run)
+        self.chosen.map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.take_off(gone.id);
-        self.window.remember(gone.first_block, gone.blocks, *gone);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.take_off(evicted.id);
+        self.window
+            .remember(evicted.first_block, evicted.blocks, *evicted);
         while self.window.blocks() > self.window_blocks
             && let Some(lost) = self.window.forget_oldest()
         {
@@ -208,16 +209,16 @@ impl EvictionPolicy for Lrb {
         self.drawn = self.generator.random();
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.chosen = None;
         self.now_us = request.arrival_us;
         self.arrivals_us.note(request.index, request.arrival_us);
-        for run in runs {
-            self.learn(run, true);
+        for node in nodes {
+            self.learn(node, true);
         }
     }
 }
@@ -225,7 +226,7 @@ impl EvictionPolicy for Lrb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Ask, ask, asks, setup, victims};
+    use crate::testing::{Ask, ask, asks, context, victims};
 
     #[test]
     fn as_long_as_nothing_is_known_it_is_lru() {
@@ -251,15 +252,15 @@ mod tests {
 
     #[test]
     fn a_step_of_the_regression_goes_towards_the_gap() {
-        let mut policy = Lrb::new(&setup(9, 0));
+        let mut policy = Lrb::new(&context(9, 0));
         policy.weights = [0.0; FEATURES];
         policy.now_us = 3_600_000_000;
-        let run = crate::testing::leaf(1);
+        let node = crate::testing::leaf(1);
         for _ in 0..2_000 {
-            policy.learn(&run, true);
+            policy.learn(&node, true);
         }
         let half_us = 1.8e9;
-        let error = policy.predict(&policy.features(&run, half_us)) - log_time(half_us);
+        let error = policy.predict(&policy.features(&node, half_us)) - log_time(half_us);
         assert!(error.abs() < 0.1, "{error}");
     }
 }

@@ -10,15 +10,17 @@
 //!
 //! Cost: as `lru`, twice. Do not use it where neither recency nor frequency is right.
 
-use policy_api::{BlockId, Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{
+    BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::entry::{EvictionEntry, Setup, Track};
+use crate::entry::{EvictionEntry, PolicyContext, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lecar",
@@ -29,7 +31,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "neither recency nor frequency is right",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(LeCar::new(setup))),
+    build: |context, _| Box::new(NewcomersLast::new(LeCar::new(context))),
 };
 
 const LEARNING_RATE: f64 = 0.45;
@@ -50,24 +52,24 @@ struct LeCar {
     generator: ChaCha8Rng,
     lru: Ranked<LruOrder>,
     lfu: Ranked<(u32, LruOrder)>,
-    /// Uses of a run in its former lives.
-    former_uses: RunTable<u32>,
+    /// Uses of a node in its former lives.
+    former_uses: NodeTable<u32>,
     gone_by_lru: Ghosts<Gone>,
     gone_by_lfu: Ghosts<Gone>,
 }
 
 impl LeCar {
-    fn new(setup: &Setup) -> Self {
-        let mut generator = ChaCha8Rng::seed_from_u64(setup.seed);
+    fn new(context: &PolicyContext) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(context.seed);
         Self {
-            capacity: setup.capacity_blocks,
+            capacity: context.cache.capacity_blocks(),
             now_blocks: 0,
             weight_lru: 0.5,
             drawn: generator.random(),
             generator,
             lru: Ranked::new(),
             lfu: Ranked::new(),
-            former_uses: RunTable::new(),
+            former_uses: NodeTable::new(),
             gone_by_lru: Ghosts::new(),
             gone_by_lfu: Ghosts::new(),
         }
@@ -77,10 +79,10 @@ impl LeCar {
     fn learn(&mut self, request: &RequestView<'_>) {
         self.gone_by_lru.look_up(request);
         self.gone_by_lfu.look_up(request);
-        let growth = |gone: Option<&Gone>| {
-            gone.map_or(1.0, |gone| {
+        let growth = |evicted: Option<&Gone>| {
+            evicted.map_or(1.0, |evicted| {
                 let caches =
-                    (self.now_blocks - gone.at_blocks) as f64 / self.capacity.max(1) as f64;
+                    (self.now_blocks - evicted.at_blocks) as f64 / self.capacity.max(1) as f64;
                 (LEARNING_RATE * REGRET_AFTER_A_CACHE.powf(caches)).exp()
             })
         };
@@ -93,10 +95,10 @@ impl LeCar {
     fn uses_before(&mut self, first_block: BlockId) -> u32 {
         let by_lru = self.gone_by_lru.take_returned(first_block);
         let by_lfu = self.gone_by_lfu.take_returned(first_block);
-        by_lru.or(by_lfu).map_or(0, |gone| gone.uses)
+        by_lru.or(by_lfu).map_or(0, |evicted| evicted.uses)
     }
 
-    fn choices(&mut self) -> (Option<RunId>, Option<RunId>) {
+    fn choices(&mut self) -> (Option<NodeId>, Option<NodeId>) {
         (self.lru.first(), self.lfu.first())
     }
 }
@@ -113,7 +115,7 @@ impl EvictionPolicy for LeCar {
             .put(leaf.id, (former_uses + leaf.uses, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.lru.remove(id);
         self.lfu.remove(id);
     }
@@ -125,36 +127,36 @@ impl EvictionPolicy for LeCar {
         } else {
             lfu
         };
-        first.map(Victim::run)
+        first.map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
         let (lru, lfu) = self.choices();
         let memory = Gone {
             at_blocks: self.now_blocks,
-            uses: gone.uses + self.former_uses.get(gone.id).copied().unwrap_or(0),
+            uses: evicted.uses + self.former_uses.get(evicted.id).copied().unwrap_or(0),
         };
         if lru != lfu {
-            let ghosts = if lru == Some(gone.id) {
+            let ghosts = if lru == Some(evicted.id) {
                 &mut self.gone_by_lru
             } else {
                 &mut self.gone_by_lfu
             };
-            ghosts.remember(gone.first_block, gone.blocks, memory);
+            ghosts.remember(evicted.first_block, evicted.blocks, memory);
             ghosts.trim(self.capacity);
         }
-        self.withdraw(gone.id, Why::Used);
+        self.withdraw(evicted.id, WithdrawReason::Used);
         self.drawn = self.generator.random();
         if whole {
-            self.former_uses.remove(gone.id);
+            self.former_uses.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.former_uses.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.former_uses.remove(head);
     }
 
@@ -168,16 +170,16 @@ impl EvictionPolicy for LeCar {
 mod tests {
     use super::*;
     use crate::admission::all;
-    use crate::params::Params;
-    use crate::testing::{Trace, asks, setup, view};
+    use crate::testing::{Trace, asks, context, view};
+    use params::Params;
     use policy_api::Pair;
 
     fn victims(weight_lru: f64, paths: &[&str]) -> Vec<String> {
-        let mut lecar = LeCar::new(&setup(3, 0));
+        let mut lecar = LeCar::new(&context(3, 0));
         lecar.weight_lru = weight_lru;
         let mut policy = Pair {
             eviction: Box::new(NewcomersLast::new(lecar)),
-            admission: (all::ENTRY.build)(&setup(3, 0), &Params::parse(&[], "").unwrap()),
+            admission: (all::ENTRY.build)(&context(3, 0), &Params::parse(&[], "").unwrap()),
         };
         Trace::new(&asks(paths)).victims(3, &mut policy)
     }
@@ -191,12 +193,12 @@ mod tests {
 
     #[test]
     fn what_comes_back_moves_weight_to_the_other_expert() {
-        let mut lecar = LeCar::new(&setup(4, 0));
-        let gone = Gone {
+        let mut lecar = LeCar::new(&context(4, 0));
+        let evicted = Gone {
             at_blocks: 0,
             uses: 3,
         };
-        lecar.gone_by_lru.remember(7, 1, gone);
+        lecar.gone_by_lru.remember(7, 1, evicted);
         lecar.learn(&view(&[7]));
         let expected = 0.5 / (0.5 + 0.5 * LEARNING_RATE.exp());
         assert!((lecar.weight_lru - expected).abs() < 1e-12);

@@ -1,7 +1,7 @@
 //! Least frequently used, counted while resident.
 //!
 //! Source: SGLang (`evict_policy.py`, `LFUStrategy`). The leaf that the fewest requests touched since it became resident
-//! goes, ties by last use. One request is one touch of a run, however many blocks it has.
+//! goes, ties by last use. One request is one touch of a node, however many blocks it has.
 //!
 //! Cost: as `lru`. Do not use it where popularity moves: what was popular once stays, and since a newcomer has one use, it
 //! is the newcomer that goes.

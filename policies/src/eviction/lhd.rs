@@ -1,18 +1,18 @@
 //! LHD: least hit density.
 //!
 //! Source: Beckmann, Chen and Cidon, "LHD: improving cache hit rate by maximizing hit density", NSDI 2018. From the ages at
-//! which runs of a class were used or evicted follows the hit density of a run of some age: the chance that it will be
-//! used over the time it is still expected to take up room. The leaf of the least density goes. As a run of n blocks hits
+//! which nodes of a class were used or evicted follows the hit density of a node of some age: the chance that it will be
+//! used over the time it is still expected to take up room. The leaf of the least density goes. As a node of n blocks hits
 //! n times and takes n times the room, its length cancels out.
 //!
 //! Ages are in requests since the last use, in buckets of an octave from 16 on; classes are the uses since admission (1, 2, 3,
 //! more). Every 1,000 requests the densities are computed anew and what was counted loses a tenth. One pretended use after
 //! a life as long as the age itself makes it LRU as long as nothing is known.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and a move per bucket of age. The paper samples 64 leaves; this looks
+//! Cost: as `lru`, one visit to every node of the path, and a move per bucket of age. The paper samples 64 leaves; this looks
 //! at all. Do not use it where age since the last use says little.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::aging::{Aging, bucket_of, geometric_edges};
@@ -22,9 +22,9 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lhd",
     summary: "the leaf of the least expected hits per block and request goes, learned by age",
     source: "Beckmann, Chen and Cidon, LHD, NSDI 2018",
-    idea: "From the ages at which runs were used or evicted follows what a run of some age will still bring for the room \
+    idea: "From the ages at which nodes were used or evicted follows what a node of some age will still bring for the room \
            it takes. Exact over all leaves within age buckets of an octave, where the paper samples 64.",
-    cost: "O(log leaves) per offer and age bucket, amortised; one visit to every run of the path",
+    cost: "O(log leaves) per offer and age bucket, amortised; one visit to every node of the path",
     avoid_when: "age since the last use says little",
     params: &[],
     track: Track::Online,
@@ -33,7 +33,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 
 const CLASSES: usize = 4;
 const BUCKETS: usize = 28;
-/// Younger runs are all alike: in that time no cache worth having fills up.
+/// Younger nodes are all alike: in that time no cache worth having fills up.
 const FIRST_EDGE: i64 = 16;
 const REFIT_REQUESTS: u32 = 1_000;
 const KEPT_AT_REFIT: f64 = 0.9;
@@ -42,7 +42,7 @@ const KEPT_AT_REFIT: f64 = 0.9;
 #[derive(Clone)]
 struct Counts {
     used: [f64; BUCKETS],
-    gone: [f64; BUCKETS],
+    evicted: [f64; BUCKETS],
 }
 
 struct Lhd {
@@ -58,7 +58,7 @@ impl Lhd {
         let edges = geometric_edges(FIRST_EDGE, 1, BUCKETS);
         let none = Counts {
             used: [0.0; BUCKETS],
-            gone: [0.0; BUCKETS],
+            evicted: [0.0; BUCKETS],
         };
         let mut lhd = Self {
             leaves: Aging::new(edges.clone()),
@@ -75,23 +75,23 @@ impl Lhd {
         for (class, counts) in (0..).zip(&mut self.counts) {
             let densities = densities(&self.edges, counts);
             self.leaves.weigh(class, |bucket| densities[bucket]);
-            for count in counts.used.iter_mut().chain(&mut counts.gone) {
+            for count in counts.used.iter_mut().chain(&mut counts.evicted) {
                 *count *= KEPT_AT_REFIT;
             }
         }
     }
 
-    fn place(&self, run: &Candidate) -> (usize, usize) {
-        let age = self.now - i64::from(run.last_used);
-        (class_of(run), bucket_of(&self.edges, age))
+    fn place(&self, node: &Candidate) -> (usize, usize) {
+        let age = self.now - i64::from(node.last_used);
+        (class_of(node), bucket_of(&self.edges, age))
     }
 }
 
-fn class_of(run: &Candidate) -> usize {
-    (run.uses.max(1) as usize - 1).min(CLASSES - 1)
+fn class_of(node: &Candidate) -> usize {
+    (node.uses.max(1) as usize - 1).min(CLASSES - 1)
 }
 
-/// The hit density at every age: uses to come over room to be taken, of all runs that got that old.
+/// The hit density at every age: uses to come over room to be taken, of all nodes that got that old.
 fn densities(edges: &[i64], counts: &Counts) -> [f64; BUCKETS] {
     let mut densities = [0.0; BUCKETS];
     let (mut used, mut ended, mut room) = (0.0, 0.0, 0.0);
@@ -99,7 +99,7 @@ fn densities(edges: &[i64], counts: &Counts) -> [f64; BUCKETS] {
         let age = edges[bucket] as f64;
         let width = edges.get(bucket + 1).map_or(0.0, |next| *next as f64 - age);
         used += counts.used[bucket];
-        ended += counts.used[bucket] + counts.gone[bucket];
+        ended += counts.used[bucket] + counts.evicted[bucket];
         room += ended * width;
         densities[bucket] = (used + 1.0) / (room + age + 1.0);
     }
@@ -114,29 +114,29 @@ impl EvictionPolicy for Lhd {
             .offer(leaf.id, class, since, 1.0, lru_order(leaf));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.withdraw(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        self.leaves.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        let (class, bucket) = self.place(gone);
-        self.counts[class].gone[bucket] += 1.0;
-        self.leaves.withdraw(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        let (class, bucket) = self.place(evicted);
+        self.counts[class].evicted[bucket] += 1.0;
+        self.leaves.withdraw(evicted.id);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now = i64::from(request.index);
         self.leaves.advance(self.now);
-        for run in runs {
-            let (class, bucket) = self.place(run);
+        for node in nodes {
+            let (class, bucket) = self.place(node);
             self.counts[class].used[bucket] += 1.0;
         }
         self.requests += 1;
@@ -159,14 +159,14 @@ mod tests {
 
     #[test]
     fn density_is_uses_over_room() {
-        // Ages 0, 1, 2, 3, 4 and so on. Ten runs lived to age 2: eight were used there, two went there.
+        // Ages 0, 1, 2, 3, 4 and so on. Ten nodes lived to age 2: eight were used there, two went there.
         let edges = geometric_edges(1, 2, BUCKETS);
         let mut counts = Counts {
             used: [0.0; BUCKETS],
-            gone: [0.0; BUCKETS],
+            evicted: [0.0; BUCKETS],
         };
         counts.used[2] = 8.0;
-        counts.gone[2] = 2.0;
+        counts.evicted[2] = 2.0;
         let densities = densities(&edges, &counts);
         let expected = [9.0 / 31.0, 9.0 / 22.0, 9.0 / 13.0, 1.0 / 4.0, 1.0 / 5.0];
         for (bucket, expected) in expected.into_iter().enumerate() {
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_class_that_is_never_used_goes_before_one_that_is() {
         let mut lhd = Lhd::new();
-        lhd.counts[0].gone[3] = 1000.0;
+        lhd.counts[0].evicted[3] = 1000.0;
         lhd.counts[1].used[9] = 1000.0;
         lhd.refit();
         let weight = |counts: &Counts| densities(&lhd.edges, counts)[2];

@@ -1,36 +1,40 @@
 //! LIRS: by the distance between uses, not by the last use.
 //!
-//! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002. Runs
+//! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002. Nodes
 //! whose last two uses were close (LIR) have all the cache but a hundredth; the others (HIR) pass through that hundredth in
-//! a queue. A HIR run that is used again while its last use is younger than that of the oldest LIR run becomes LIR, and
-//! the oldest LIR runs become HIR. What was evicted is remembered for as many blocks as the cache has, and counts.
+//! a queue. A HIR node that is used again while its last use is younger than that of the oldest LIR node becomes LIR, and
+//! the oldest LIR nodes become HIR. What was evicted is remembered for as many blocks as the cache has, and counts.
 //!
-//! The paper's stack holds exactly what was used since the oldest LIR run, so that one comparison of times replaces it.
-//! The oldest LIR run is looked for among leaves: one with children cannot go. Sizes are in blocks.
+//! The paper's stack holds exactly what was used since the oldest LIR node, so that one comparison of times replaces it.
+//! The oldest LIR node is looked for among leaves: one with children cannot go. Sizes are in blocks.
 //!
-//! Cost: as `lru`, and one visit to every run of the path. Do not use it where the working set moves quickly.
+//! Cost: as `lru`, and one visit to every node of the path. Do not use it where the working set moves quickly.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lirs",
-    summary: "runs whose last two uses were close stay, the others pass through a hundredth of the cache",
+    summary: "nodes whose last two uses were close stay, the others pass through a hundredth of the cache",
     source: "Jiang and Zhang, LIRS, SIGMETRICS 2002",
     idea: "The distance between the last two uses tells what comes back sooner than the oldest favourite; the last use \
            alone does not.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "the working set moves quickly",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(Lirs::new(setup.capacity_blocks))),
+    build: |context, _| {
+        Box::new(NewcomersLast::new(Lirs::new(
+            context.cache.capacity_blocks(),
+        )))
+    },
 };
 
 #[derive(Clone, Copy)]
@@ -44,11 +48,11 @@ struct State {
 struct Lirs {
     capacity: u64,
     low_capacity: u64,
-    runs: RunTable<State>,
-    /// Blocks of all LIR runs, on offer or not.
+    nodes: NodeTable<State>,
+    /// Blocks of all LIR nodes, evictable or not.
     low_blocks: u64,
     low: Ranked<LruOrder>,
-    low_leaves: RunTable<u32>,
+    low_leaves: NodeTable<u32>,
     queue: Ranked<(u64, Reverse<u32>)>,
     queued: u64,
     /// Last use of what went.
@@ -60,10 +64,10 @@ impl Lirs {
         Self {
             capacity,
             low_capacity: capacity.saturating_sub((capacity / 100).max(1)),
-            runs: RunTable::new(),
+            nodes: NodeTable::new(),
             low_blocks: 0,
             low: Ranked::new(),
-            low_leaves: RunTable::new(),
+            low_leaves: NodeTable::new(),
             queue: Ranked::new(),
             queued: 0,
             ghosts: Ghosts::new(),
@@ -85,13 +89,13 @@ impl Lirs {
         self.queue_up(leaf.id, low)
     }
 
-    fn queue_up(&mut self, id: RunId, low: bool) -> State {
+    fn queue_up(&mut self, id: NodeId, low: bool) -> State {
         self.queued += 1;
         let state = State {
             low,
             queued: self.queued,
         };
-        self.runs.put(id, state);
+        self.nodes.put(id, state);
         state
     }
 
@@ -108,7 +112,7 @@ impl Lirs {
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.low.remove(id);
         self.low_leaves.remove(id);
         self.queue.remove(id);
@@ -118,7 +122,7 @@ impl Lirs {
 impl EvictionPolicy for Lirs {
     fn offer(&mut self, leaf: &Candidate) {
         self.take_off(leaf.id);
-        let state = match self.runs.get(leaf.id) {
+        let state = match self.nodes.get(leaf.id) {
             Some(state) => *state,
             None => self.join(leaf),
         };
@@ -132,7 +136,7 @@ impl EvictionPolicy for Lirs {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -140,48 +144,48 @@ impl EvictionPolicy for Lirs {
         self.queue
             .first()
             .or_else(|| self.low.first())
-            .map(Victim::run)
+            .map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
-        if self.runs.get(gone.id).is_some_and(|state| state.low) {
-            self.low_blocks -= u64::from(gone.blocks);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
+        if self.nodes.get(evicted.id).is_some_and(|state| state.low) {
+            self.low_blocks -= u64::from(evicted.blocks);
         }
         self.ghosts
-            .remember(gone.first_block, gone.blocks, gone.last_used);
+            .remember(evicted.first_block, evicted.blocks, evicted.last_used);
         self.ghosts.trim(self.capacity);
         if whole {
-            self.runs.remove(gone.id);
+            self.nodes.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
+    fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
-        if self.runs.remove(head).is_some_and(|state| state.low) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
+        if self.nodes.remove(head).is_some_and(|state| state.low) {
             self.low_blocks -= u64::from(head_blocks);
         }
-        if self.runs.get(tail).is_some_and(|state| state.low) {
+        if self.nodes.get(tail).is_some_and(|state| state.low) {
             self.low_blocks += u64::from(head_blocks);
         }
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.ghosts.look_up(request);
-        for run in runs {
-            if self.runs.get(run.id).is_some_and(|state| state.low) {
+        for node in nodes {
+            if self.nodes.get(node.id).is_some_and(|state| state.low) {
                 continue;
             }
-            let low = self.is_recent(run.last_used);
-            self.low_blocks += if low { u64::from(run.blocks) } else { 0 };
-            self.queue_up(run.id, low);
+            let low = self.is_recent(node.last_used);
+            self.low_blocks += if low { u64::from(node.blocks) } else { 0 };
+            self.queue_up(node.id, low);
         }
     }
 }

@@ -1,35 +1,35 @@
 //! What LMCache keeps: dear per byte, and used lately.
 //!
-//! Source: LMCache (its cost-aware policy). Of every request that goes through a run, the tokens from the run's start to
+//! Source: LMCache (its cost-aware policy). Of every request that goes through a node, the tokens from the node's start to
 //! the request's end are what a miss there would cost; an average that gives the latest request a weight of 0.2, over the
-//! run's bytes and over 1 + age / 60 s, is the run's worth. The run worth least goes.
+//! node's bytes and over 1 + age / 60 s, is the node's worth. The node worth least goes.
 //!
 //! All worths fade with time, but never fall with the time of last use or with the average per byte: both orders are walked
 //! until the least is certain, which is exact.
 //!
-//! Cost: O(log leaves) per offer, one visit to every run of the path, and per victim a walk of leaves that are old or worth
+//! Cost: O(log leaves) per offer, one visit to every node of the path, and per victim a walk of leaves that are old or worth
 //! little, at worst of all.
-//! Do not use it where long runs are worth their bytes: a run's own length is in the divisor only.
+//! Do not use it where long nodes are worth their bytes: a node's own length is in the divisor only.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::density::bytes;
+use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerRequest;
-use crate::parts::run_table::RunTable;
 use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lmcache-cost",
-    summary: "average tokens behind the run's start per byte, over 1 + age / 60 s; the smallest goes",
+    summary: "average tokens behind the node's start per byte, over 1 + age / 60 s; the smallest goes",
     source: "LMCache (cost-aware policy)",
-    idea: "A miss costs everything from the run's start on; per byte, and fading with age.",
-    cost: "O(log leaves) per offer; per victim a walk of what is old or worth little; one visit to every run of the path",
-    avoid_when: "long runs are worth their bytes",
+    idea: "A miss costs everything from the node's start on; per byte, and fading with age.",
+    cost: "O(log leaves) per offer; per victim a walk of what is old or worth little; one visit to every node of the path",
+    avoid_when: "long nodes are worth their bytes",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(LmCacheCost::new(setup.block_tokens)),
+    build: |context, _| Box::new(LmCacheCost::new(context.cache.block_tokens)),
 };
 
 /// Weight of the latest request in the average.
@@ -41,8 +41,8 @@ struct LmCacheCost {
     now_us: i64,
     present_tokens: f64,
     arrivals_us: PerRequest<i64>,
-    /// Average tokens of the requests through a run. The run's start is taken off when it is ranked.
-    tokens: RunTable<f64>,
+    /// Average tokens of the requests through a node. The node's start is taken off when it is ranked.
+    tokens: NodeTable<f64>,
     /// By last use and average per byte.
     leaves: TwoOrders<LruOrder>,
 }
@@ -54,7 +54,7 @@ impl LmCacheCost {
             now_us: 0,
             present_tokens: 0.0,
             arrivals_us: PerRequest::new(),
-            tokens: RunTable::new(),
+            tokens: NodeTable::new(),
             leaves: TwoOrders::new(),
         }
     }
@@ -73,7 +73,7 @@ impl EvictionPolicy for LmCacheCost {
         self.leaves.put(leaf.id, lru_order(leaf), score);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
@@ -81,35 +81,35 @@ impl EvictionPolicy for LmCacheCost {
         let worth = |(last_used, ..): LruOrder, score: f64| {
             score * fade(self.now_us.saturating_sub(self.arrivals_us.at(last_used)))
         };
-        self.leaves.least(worth).map(Victim::run)
+        self.leaves.least(worth).map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.leaves.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.leaves.remove(evicted.id);
         if whole {
-            self.tokens.remove(gone.id);
+            self.tokens.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.tokens.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.tokens.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.arrivals_us.note(request.index, request.arrival_us);
         self.now_us = request.arrival_us;
         self.present_tokens = f64::from(request.prompt_tokens);
-        for run in runs {
+        for node in nodes {
             let present = self.present_tokens;
-            let tokens = self.tokens.entry(run.id, || present);
+            let tokens = self.tokens.entry(node.id, || present);
             *tokens += LATEST * (present - *tokens);
         }
     }

@@ -12,13 +12,15 @@
 
 use std::collections::VecDeque;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Score, Victim, Why};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Score, Victim, WithdrawReason,
+};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::per_request::PerRequest;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lpc-like",
@@ -136,16 +138,16 @@ impl EvictionPolicy for LpcLike {
         self.ranked.put(leaf.id, (worth, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.ranked.remove(evicted.id);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {

@@ -5,7 +5,7 @@
 //! prefix. Ties (which arise only within one path, or where SGLang's split refreshes a tail): the deeper first block,
 //! then the older creation.
 //!
-//! Where a model resumes from saved states, the state of an inner run is a candidate like any leaf and goes by its own last use;
+//! Where a model resumes from saved states, the state of an inner node is a candidate like any leaf and goes by its own last use;
 //! `sglang+` and `vllm+` leave such states alone until their leaves are gone.
 //!
 //! Cost: one key per offer, O(log leaves) amortised. Do not use it where reuse is regular but sparse, or where singletons

@@ -2,29 +2,33 @@
 //!
 //! Source: O'Neil, O'Neil and Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993. The leaf whose use before the
 //! last lies furthest back goes; one that was used only once goes before all of them, the oldest first. The last use of
-//! what was evicted is remembered for as many blocks as the cache has, so that a run which comes back has two uses.
+//! what was evicted is remembered for as many blocks as the cache has, so that a node which comes back has two uses.
 //! The paper's correlated reference period is zero: one request is one use.
 //!
-//! Cost: as `lru`, and one visit to every run of the path. Do not use it where reuse comes soon and only once.
+//! Cost: as `lru`, and one visit to every node of the path. Do not use it where reuse comes soon and only once.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lru-k",
     summary: "the leaf whose use before the last is the oldest goes (K = 2)",
     source: "O'Neil, O'Neil and Weikum, The LRU-K page replacement algorithm, SIGMOD 1993",
-    idea: "Two uses tell how often a run is used, one tells only when. What was used once goes first.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    idea: "Two uses tell how often a node is used, one tells only when. What was used once goes first.",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "reuse comes soon and only once",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(LruK::new(setup.capacity_blocks))),
+    build: |context, _| {
+        Box::new(NewcomersLast::new(LruK::new(
+            context.cache.capacity_blocks(),
+        )))
+    },
 };
 
 /// The use before the last; `None` sorts before all uses.
@@ -32,7 +36,7 @@ type Before = Option<u32>;
 
 struct LruK {
     history_capacity: u64,
-    before: RunTable<Before>,
+    before: NodeTable<Before>,
     ranked: Ranked<(Before, LruOrder)>,
     /// Last use of what went.
     history: Ghosts<u32>,
@@ -42,7 +46,7 @@ impl LruK {
     fn new(capacity_blocks: u64) -> Self {
         Self {
             history_capacity: capacity_blocks,
-            before: RunTable::new(),
+            before: NodeTable::new(),
             ranked: Ranked::new(),
             history: Ghosts::new(),
         }
@@ -58,40 +62,40 @@ impl EvictionPolicy for LruK {
         self.ranked.put(leaf.id, (before, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.ranked.remove(evicted.id);
         self.history
-            .remember(gone.first_block, gone.blocks, gone.last_used);
+            .remember(evicted.first_block, evicted.blocks, evicted.last_used);
         self.history.trim(self.history_capacity);
         if whole {
-            self.before.remove(gone.id);
+            self.before.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.before.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.before.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.history.look_up(request);
-        for run in runs {
-            self.before.put(run.id, Some(run.last_used));
+        for node in nodes {
+            self.before.put(node.id, Some(node.last_used));
         }
     }
 }

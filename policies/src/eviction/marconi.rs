@@ -1,7 +1,7 @@
 //! Recency and the FLOPs that a byte saves, weighed by what would have been best.
 //!
 //! Source: Pan et al., "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025; the paper's rule, from which its
-//! published artifact differs. Candidates are runs with at most one child: a leaf goes with its state and its KV, a run with
+//! published artifact differs. Candidates are nodes with at most one child: a leaf goes with its state and its KV, a node with
 //! one child loses only its state. The smallest
 //!
 //! `U = norm(1 / age) + alpha * norm(FLOPs saved beyond the state above / bytes freed)`
@@ -19,19 +19,17 @@
 //! tuned it keeps the paths of all requests, 4 bytes a block; the tuning costs 21 replays of them. It replays blocks, not whole
 //! leaves, where KV is per token. Do not use it where KV is per token: FLOPs per byte hardly differ there.
 
-use std::sync::Arc;
-
-use cache::{Cache, EvictUnit, Shape};
+use cache::{Cache, CacheConfig, EvictUnit, SharedCost};
 use policy_api::{
-    BlockId, Candidate, EvictionPolicy, Pair, PrefillCost, Request, RequestView, RunId, Victim, Why,
+    BlockId, Candidate, EvictionPolicy, NodeId, Pair, Request, RequestView, Victim, WithdrawReason,
 };
 
 use crate::admission::marconi::Marconi as MarconiAdmission;
-use crate::entry::{EvictionEntry, Setup, Track};
-use crate::params::{Domain, Param};
+use crate::entry::{EvictionEntry, PolicyContext, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::density::bytes;
 use crate::parts::two_orders::TwoOrders;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "marconi",
@@ -49,10 +47,10 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "weight of FLOPs per byte against recency; tuned: found once, after the first window",
     }],
     track: Track::Online,
-    build: |setup, params| {
+    build: |context, params| {
         Box::new(match params.number_or_word("alpha") {
             Some(alpha) => Marconi::new(alpha, None),
-            None => Marconi::new(0.0, Tuner::new(setup)),
+            None => Marconi::new(0.0, Tuner::new(context)),
         })
     },
 };
@@ -92,7 +90,7 @@ impl EvictionPolicy for Marconi {
             .put(candidate.id, lru_order(candidate), flops_per_byte);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.candidates.remove(id);
     }
 
@@ -104,11 +102,11 @@ impl EvictionPolicy for Marconi {
         let utility = |last_use, flops_per_byte| {
             recency.of(self.recency(last_use)) + self.alpha * saving.of(flops_per_byte)
         };
-        self.candidates.least(utility).map(Victim::run)
+        self.candidates.least(utility).map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.candidates.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.candidates.remove(evicted.id);
         if let Some(tuner) = &mut self.tuner {
             tuner.evicted();
         }
@@ -152,8 +150,8 @@ impl Norm {
 
 /// The requests so far, and the cache in which to replay them.
 struct Tuner {
-    shape: Shape,
-    cost: Arc<dyn PrefillCost + Send + Sync>,
+    config: CacheConfig,
+    cost: SharedCost,
     arena: Vec<BlockId>,
     requests: Vec<Request>,
     /// Requests before the one that evicted first.
@@ -162,16 +160,13 @@ struct Tuner {
 
 impl Tuner {
     /// None without a cost model: then there is nothing to tune by.
-    fn new(setup: &Setup) -> Option<Self> {
+    fn new(context: &PolicyContext) -> Option<Self> {
         Some(Self {
-            shape: Shape {
-                capacity_bytes: setup.capacity_bytes,
-                block_bytes: setup.block_bytes,
-                block_tokens: setup.block_tokens,
+            config: CacheConfig {
                 evict_unit: EvictUnit::Block,
-                state: setup.state,
+                ..context.cache
             },
-            cost: setup.cost.clone()?,
+            cost: context.cost.clone()?,
             arena: Vec::new(),
             requests: Vec::new(),
             before_window: None,
@@ -217,7 +212,7 @@ impl Tuner {
 
     fn flops_saved(&self, alpha: f64) -> f64 {
         let distinct = self.arena.iter().max().map_or(0, |most| most + 1);
-        let mut cache = Cache::new(self.shape, &self.arena, distinct, self.cost.as_ref());
+        let mut cache = Cache::new(self.config, &self.arena, distinct, self.cost.as_ref());
         let mut policy = Pair {
             eviction: Box::new(Marconi::new(alpha, None)),
             admission: Box::new(MarconiAdmission),
@@ -244,7 +239,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{FlatCost, Trace, asks, leaf, shape, view};
+    use crate::testing::{FlatCost, Trace, asks, config, leaf, view};
 
     fn candidate(id: u32, last_used: u32, flops: f64) -> Candidate {
         Candidate {
@@ -285,8 +280,8 @@ mod tests {
         assert_eq!(norm.of(3.0), 1.0);
         let mut policy = Marconi::new(1.0, None);
         policy.offer(&candidate(1, 0, 1.0));
-        assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
-        policy.withdraw(RunId(1), Why::Used);
+        assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))));
+        policy.withdraw(NodeId(1), WithdrawReason::Used);
         assert_eq!(policy.victim(), None);
     }
 
@@ -317,7 +312,7 @@ mod tests {
             };
             let utility = |one: &Candidate| norm(&recency, one) + alpha * norm(&saving, one);
             let first = offered.iter().min_by_key(|one| (Score(utility(one)), lru_order(one), one.id));
-            prop_assert_eq!(policy.victim(), first.map(|one| Victim::run(one.id)));
+            prop_assert_eq!(policy.victim(), first.map(|one| Victim::node(one.id)));
         }
     }
 
@@ -335,12 +330,12 @@ mod tests {
     }
 
     /// What happens to each request under a fixed weight.
-    fn outcomes(alpha: f64, trace: &Trace, shape: Shape) -> Vec<Outcome> {
+    fn outcomes(alpha: f64, trace: &Trace, config: CacheConfig) -> Vec<Outcome> {
         let mut policy = Pair {
             eviction: Box::new(Marconi::new(alpha, None)),
             admission: Box::new(MarconiAdmission),
         };
-        let mut cache = trace.cache_of(shape);
+        let mut cache = trace.cache_of(config);
         let indices = 0..trace.requests.len();
         indices
             .map(|index| trace.serve(index, &mut cache, &mut policy))
@@ -354,17 +349,17 @@ mod tests {
             fixed: 4,
             ..StateBytes::default()
         };
-        let shape = shape(70, EvictUnit::Block, Some(state));
-        let setup = Setup {
-            cost: Some(Arc::new(FlatCost)),
-            ..Setup::new(shape, 0)
+        let config = config(70, EvictUnit::Block, Some(state));
+        let context = PolicyContext {
+            cost: Some(std::sync::Arc::new(FlatCost)),
+            ..PolicyContext::new(config, 0)
         };
         let evicts = |outcome: &Outcome| outcome.evicted_blocks + outcome.evicted_states > 0;
-        let before = outcomes(0.0, &trace, shape).iter().position(evicts);
+        let before = outcomes(0.0, &trace, config).iter().position(evicts);
         let before = before.expect("the cache is too small");
         let window = before..before + WINDOW * before;
 
-        let mut policy = Marconi::new(0.0, Tuner::new(&setup));
+        let mut policy = Marconi::new(0.0, Tuner::new(&context));
         for (index, request) in trace.requests.iter().enumerate().take(window.end + 1) {
             let request = RequestView {
                 index: index as u32,
@@ -378,7 +373,7 @@ mod tests {
         }
         assert!(policy.tuner.is_none(), "the window of {window:?} is past");
         let saved = |tenths: u32| {
-            let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, shape);
+            let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, config);
             outcomes[window.clone()]
                 .iter()
                 .map(|o| o.hit_blocks)

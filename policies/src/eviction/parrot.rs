@@ -1,20 +1,20 @@
 //! Declared remaining uses, then LRU.
 //!
 //! Source: Lin et al., "Parrot: efficient serving of LLM-based applications with semantic variable", OSDI 2024, whose
-//! reference counts come from the graph of an application's requests. No run that is still to be used goes while one that
+//! reference counts come from the graph of an application's requests. No node that is still to be used goes while one that
 //! is not is left; within both, the longest unused goes.
 //!
-//! A request declares how many later ones will read its whole path; every request that goes through a run uses one up. A
-//! run has the most of what was declared for it and is not used up.
+//! A request declares how many later ones will read its whole path; every request that goes through a node uses one up. A
+//! node has the most of what was declared for it and is not used up.
 //!
-//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every run of the path. Do not
+//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every node of the path. Do not
 //! use it where applications declare uses that do not come.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "parrot",
@@ -22,7 +22,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Lin et al., Parrot, OSDI 2024 (reference counts of the request graph)",
     idea: "An application knows which of its prompts it will send again. Reads the hint remaining_uses; without hints it \
            is lru.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "applications declare uses that do not come",
     params: &[],
     track: Track::Declared,
@@ -31,7 +31,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 
 struct Parrot {
     ranked: Ranked<(bool, LruOrder)>,
-    remaining: RunTable<u32>,
+    remaining: NodeTable<u32>,
     declared: u32,
 }
 
@@ -39,7 +39,7 @@ impl Parrot {
     fn new() -> Self {
         Self {
             ranked: Ranked::new(),
-            remaining: RunTable::new(),
+            remaining: NodeTable::new(),
             declared: 0,
         }
     }
@@ -52,38 +52,38 @@ impl EvictionPolicy for Parrot {
         self.ranked.put(leaf.id, (remaining > 0, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.ranked.remove(evicted.id);
         if whole {
-            self.remaining.remove(gone.id);
+            self.remaining.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.remaining.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.remaining.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         let hint = request.hints.and_then(|hints| hints.remaining_uses);
         self.declared = hint.unwrap_or(0);
-        for run in runs {
-            let remaining = self.remaining.entry(run.id, || 0);
+        for node in nodes {
+            let remaining = self.remaining.entry(node.id, || 0);
             *remaining = remaining.saturating_sub(1).max(self.declared);
         }
     }

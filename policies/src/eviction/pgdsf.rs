@@ -4,18 +4,18 @@
 //! clock + frequency * mean over the requests that computed it of T(cached, new) / new: the seconds a token really cost in
 //! the requests that missed it, which depend on how much of them was cached. The leaf worth least goes and sets the clock.
 //!
-//! A run is computed when it is admitted; one that comes back adds to what is remembered of it, for as many blocks as the
+//! A node is computed when it is admitted; one that comes back adds to what is remembered of it, for as many blocks as the
 //! cache has. `frequency` is the uses since it became resident.
 //!
 //! Cost: as `lru`. Do not use it where uses in the past say little about uses to come.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::density::without_noise;
 use crate::parts::ghosts::Ghosts;
 use crate::parts::greedy_clock::GreedyClock;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "pgdsf",
@@ -26,10 +26,15 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "uses in the past say little about uses to come",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(Pgdsf::new(setup.capacity_blocks, setup.block_tokens)),
+    build: |context, _| {
+        Box::new(Pgdsf::new(
+            context.cache.capacity_blocks(),
+            context.cache.block_tokens,
+        ))
+    },
 };
 
-/// Seconds per new token of the requests that computed a run.
+/// Seconds per new token of the requests that computed a node.
 #[derive(Clone, Copy, Default)]
 struct Computed {
     sum: f64,
@@ -40,7 +45,7 @@ struct Pgdsf {
     block_tokens: u32,
     memory_blocks: u64,
     clock: GreedyClock,
-    runs: RunTable<Computed>,
+    nodes: NodeTable<Computed>,
     ghosts: Ghosts<Computed>,
     present_seconds_per_token: f64,
 }
@@ -51,7 +56,7 @@ impl Pgdsf {
             block_tokens,
             memory_blocks: capacity_blocks,
             clock: GreedyClock::new(),
-            runs: RunTable::new(),
+            nodes: NodeTable::new(),
             ghosts: Ghosts::new(),
             present_seconds_per_token: 0.0,
         }
@@ -61,7 +66,7 @@ impl Pgdsf {
 impl EvictionPolicy for Pgdsf {
     fn offer(&mut self, leaf: &Candidate) {
         let (ghosts, now) = (&mut self.ghosts, self.present_seconds_per_token);
-        let computed = self.runs.entry(leaf.id, || {
+        let computed = self.nodes.entry(leaf.id, || {
             let before = ghosts.recall(leaf.first_block).unwrap_or_default();
             Computed {
                 sum: before.sum + now,
@@ -72,32 +77,32 @@ impl EvictionPolicy for Pgdsf {
         self.clock.offer(leaf, f64::from(leaf.uses) * mean);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.clock.withdraw(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.clock.first().map(Victim::run)
+        self.clock.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.clock.evicted(gone.id);
-        if let Some(&computed) = self.runs.get(gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.clock.evicted(evicted.id);
+        if let Some(&computed) = self.nodes.get(evicted.id) {
             self.ghosts
-                .remember(gone.first_block, gone.blocks, computed);
+                .remember(evicted.first_block, evicted.blocks, computed);
             self.ghosts.trim(self.memory_blocks);
         }
         if whole {
-            self.runs.remove(gone.id);
+            self.nodes.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
+    fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
-        self.runs.remove(head);
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
+        self.nodes.remove(head);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
@@ -113,8 +118,8 @@ impl EvictionPolicy for Pgdsf {
 mod tests {
     use super::*;
     use crate::admission::all;
-    use crate::params::Params;
-    use crate::testing::{Trace, asks, setup, victims};
+    use crate::testing::{Trace, asks, context, victims};
+    use params::Params;
     use policy_api::{Pair, Work};
 
     #[test]
@@ -133,16 +138,16 @@ mod tests {
         fn offer(&mut self, leaf: &Candidate) {
             self.inner.offer(leaf);
         }
-        fn withdraw(&mut self, id: RunId, why: Why) {
+        fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
             self.inner.withdraw(id, why);
         }
         fn victim(&mut self) -> Option<Victim> {
             self.inner.victim()
         }
-        fn evicted(&mut self, gone: &Candidate, whole: bool) {
-            self.inner.evicted(gone, whole);
+        fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+            self.inner.evicted(evicted, whole);
         }
-        fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+        fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
             let seconds = if self.requests.contains(&request.index) {
                 90.0
             } else {
@@ -157,7 +162,7 @@ mod tests {
                     prefill,
                     ..*request
                 },
-                runs,
+                nodes,
             );
         }
     }
@@ -169,7 +174,7 @@ mod tests {
                 inner: Pgdsf::new(2, 1),
                 requests: &[0],
             }),
-            admission: (all::ENTRY.build)(&setup(2, 0), &Params::parse(&[], "").unwrap()),
+            admission: (all::ENTRY.build)(&context(2, 0), &Params::parse(&[], "").unwrap()),
         };
         let trace = Trace::new(&asks(&["a", "b", "c", "d", "b"]));
         assert_eq!(trace.victims(2, &mut policy)[2..], ["b", "c", "d"]);

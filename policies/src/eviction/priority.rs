@@ -2,25 +2,25 @@
 //!
 //! Source: SGLang (`evict_policy.py`, `PriorityStrategy`) and TensorRT-LLM, whose priorities go from 0 to 100 with 35 as
 //! the default, and fall back to the default after a retention time. A request's priority holds for its whole path, so
-//! that of a run is the highest of all requests that went through it and whose retention has not ended.
+//! that of a node is the highest of all requests that went through it and whose retention has not ended.
 //!
-//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every run of the path. Do not
+//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every node of the path. Do not
 //! use it where clients can ask for any priority they like.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "priority",
     summary: "the leaf of the lowest declared priority goes, then by last use",
     source: "SGLang (evict_policy.py, PriorityStrategy); TensorRT-LLM (retention priorities)",
-    idea: "Whoever sends a request knows what it is worth. A run has the highest priority of all requests that went \
+    idea: "Whoever sends a request knows what it is worth. A node has the highest priority of all requests that went \
            through it, until its retention time ends. Reads the hints priority and priority_ttl_us; without hints it is lru.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "clients can ask for any priority they like",
     params: &[Param {
         name: "default",
@@ -48,11 +48,11 @@ struct Priority {
     now_us: i64,
     /// What the present request claims.
     present: Claim,
-    claims: RunTable<Claim>,
+    claims: NodeTable<Claim>,
     ranked: Ranked<(u32, LruOrder)>,
     /// Leaves whose claim ends, by when.
     ends: Ranked<i64>,
-    places: RunTable<LruOrder>,
+    places: NodeTable<LruOrder>,
 }
 
 impl Priority {
@@ -65,10 +65,10 @@ impl Priority {
             default,
             now_us: i64::MIN,
             present: default,
-            claims: RunTable::new(),
+            claims: NodeTable::new(),
             ranked: Ranked::new(),
             ends: Ranked::new(),
-            places: RunTable::new(),
+            places: NodeTable::new(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Priority {
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.ranked.remove(id);
         self.ends.remove(id);
     }
@@ -122,45 +122,45 @@ impl EvictionPolicy for Priority {
         self.ends.put(leaf.id, claim.ends_us);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
         if whole {
-            self.claims.remove(gone.id);
+            self.claims.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.claims.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
         self.claims.remove(head);
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
         self.present = self.claim_of(request);
-        for run in runs {
-            let before = self.claims.get(run.id).copied().unwrap_or(self.default);
+        for node in nodes {
+            let before = self.claims.get(node.id).copied().unwrap_or(self.default);
             let before = self.live(before);
             let higher = if before.priority > self.present.priority {
                 before
             } else {
                 self.present
             };
-            self.claims.put(run.id, higher);
+            self.claims.put(node.id, higher);
         }
         self.end_claims();
     }

@@ -1,11 +1,11 @@
 //! A leaf drawn by lot.
 //!
-//! A control: every leaf run on offer is as likely as any other. The number that is drawn next is fixed when something is
+//! A control: every leaf node evictable is as likely as any other. The number that is drawn next is fixed when something is
 //! evicted, so that being asked changes nothing.
 //!
 //! Cost: O(1). Do not use it, except to see what a rule is worth.
 
-use policy_api::{Candidate, EvictionPolicy, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Victim, WithdrawReason};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -21,7 +21,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "anything is known of the traffic",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(Random::new(setup.seed)),
+    build: |context, _| Box::new(Random::new(context.seed)),
 };
 
 struct Random {
@@ -46,16 +46,16 @@ impl EvictionPolicy for Random {
         self.leaves.insert(leaf.id);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.pick(self.drawn).map(Victim::run)
+        self.leaves.pick(self.drawn).map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.leaves.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.leaves.remove(evicted.id);
         self.drawn = self.generator.random();
     }
 }

@@ -1,23 +1,23 @@
 //! S3-FIFO: three first-in-first-out queues.
 //!
 //! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Newcomers enter a small queue of a
-//! tenth of the cache; from its end a run that was used twice since moves to the main queue and any other goes, to be
+//! tenth of the cache; from its end a node that was used twice since moves to the main queue and any other goes, to be
 //! remembered in a ghost list as large as the main queue. A newcomer that is remembered enters the main queue at once. The
-//! main queue gives a run as many more rounds as it was used, three at most.
+//! main queue gives a node as many more rounds as it was used, three at most.
 //!
-//! Sizes are in blocks. A run that has children cannot go and would never reach the end of its queue, so it moves from the
+//! Sizes are in blocks. A node that has children cannot go and would never reach the end of its queue, so it moves from the
 //! small to the main queue with its second use.
 //!
-//! Cost: as `lru`, and one visit to every run of the path. Do not use it where reuse comes later than the small queue and
+//! Cost: as `lru`, and one visit to every node of the path. Do not use it where reuse comes later than the small queue and
 //! the ghosts reach back.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::chances::Chances;
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "s3-fifo",
@@ -25,19 +25,23 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP 2023",
     idea: "Most newcomers are never used again: let them pass through a tenth of the cache. What was used twice there, or \
            comes back soon after it went, moves to the main queue, where each use is one more round (three at most).",
-    cost: "O(log leaves) per offer, amortised; one visit to every run of the path",
+    cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "reuse comes later than the small queue and the ghosts reach back",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(S3Fifo::new(setup.capacity_blocks))),
+    build: |context, _| {
+        Box::new(NewcomersLast::new(S3Fifo::new(
+            context.cache.capacity_blocks(),
+        )))
+    },
 };
 
-/// Uses after its admission that move a run from the small to the main queue.
+/// Uses after its admission that move a node from the small to the main queue.
 const USES_TO_MOVE: u32 = 2;
-/// Chances of a run in the main queue.
+/// Chances of a node in the main queue.
 const MOST_CHANCES: u32 = 3;
 
-/// A run in the small queue.
+/// A node in the small queue.
 #[derive(Clone, Copy)]
 struct Small {
     place: u64,
@@ -47,7 +51,7 @@ struct Small {
 
 struct S3Fifo {
     small_capacity: u64,
-    small: RunTable<Small>,
+    small: NodeTable<Small>,
     small_blocks: u64,
     places: u64,
     /// Leaves of the small queue that go at its end, and those that move, by place.
@@ -63,7 +67,7 @@ impl S3Fifo {
         let small_capacity = (capacity_blocks / 10).max(1);
         Self {
             small_capacity,
-            small: RunTable::new(),
+            small: NodeTable::new(),
             small_blocks: 0,
             places: 0,
             going: Ranked::new(),
@@ -116,7 +120,7 @@ impl S3Fifo {
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.going.remove(id);
         self.moving.remove(id);
         self.main.withdraw(id);
@@ -137,7 +141,7 @@ impl EvictionPolicy for S3Fifo {
         self.main.offer(leaf.id, leaf.uses);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -151,30 +155,31 @@ impl EvictionPolicy for S3Fifo {
             .or_else(|| self.main.first())
             .or_else(|| self.going.first())
             .or_else(|| self.moving.first())
-            .map(Victim::run)
+            .map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
-        if let Some(&state) = self.small.get(gone.id) {
-            self.small_blocks -= u64::from(gone.blocks);
-            self.ghosts.remember(gone.first_block, gone.blocks, ());
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
+        if let Some(&state) = self.small.get(evicted.id) {
+            self.small_blocks -= u64::from(evicted.blocks);
+            self.ghosts
+                .remember(evicted.first_block, evicted.blocks, ());
             self.ghosts.trim(self.ghost_capacity);
             self.pass_small(state.place);
             if whole {
-                self.small.remove(gone.id);
+                self.small.remove(evicted.id);
             }
         } else {
-            self.main.evicted(gone.id, whole);
+            self.main.evicted(evicted.id, whole);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.small.split(head, tail);
         self.main.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         self.take_off(head);
         self.main.remove(head);
         if self.small.remove(head).is_some() {
@@ -186,18 +191,18 @@ impl EvictionPolicy for S3Fifo {
         }
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.ghosts.look_up(request);
-        // The last run may be a leaf, whose turn comes at the end of the small queue.
-        let inner = runs.split_last().map_or(runs, |(_, inner)| inner);
-        for run in inner.iter().filter(|run| run.uses >= USES_TO_MOVE) {
-            if self.small.remove(run.id).is_some() {
-                self.small_blocks -= u64::from(run.blocks);
-                self.main.join(run.id, run.uses + 1);
+        // The last node may be a leaf, whose turn comes at the end of the small queue.
+        let inner = nodes.split_last().map_or(nodes, |(_, inner)| inner);
+        for node in inner.iter().filter(|node| node.uses >= USES_TO_MOVE) {
+            if self.small.remove(node.id).is_some() {
+                self.small_blocks -= u64::from(node.blocks);
+                self.main.join(node.id, node.uses + 1);
             }
         }
     }

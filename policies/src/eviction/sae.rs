@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
@@ -109,16 +109,16 @@ impl EvictionPolicy for Sae {
         self.leaves.put(leaf.id, group, 1.0, tie);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::run)
+        self.leaves.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.leaves.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.leaves.remove(evicted.id);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {

@@ -1,23 +1,23 @@
 //! SIEVE: lazy promotion, quick demotion.
 //!
-//! Source: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Runs stay in the order they came. A hand moves from the
+//! Source: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Nodes stay in the order they came. A hand moves from the
 //! oldest to the newest, clears the marks of those it passes, and evicts the first without one; it goes on from there next
-//! time. Unlike in CLOCK a run that is passed keeps its place, so newcomers are looked at soon and old favourites rarely.
-//! A run that has children keeps its place and its mark and is looked at when it becomes a leaf.
+//! time. Unlike in CLOCK a node that is passed keeps its place, so newcomers are looked at soon and old favourites rarely.
+//! A node that has children keeps its place and its mark and is looked at when it becomes a leaf.
 //!
 //! Cost: as `lru`. Do not use it where the working set moves in waves: favourites outlive their wave.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "sieve",
     summary: "a hand passes from old to new, clears marks, and evicts the first leaf without one",
     source: "Zhang et al., SIEVE is simpler than LRU, NSDI 2024",
-    idea: "Used runs stay in place and newcomers are sifted quickly: most of them never come back.",
+    idea: "Used nodes stay in place and newcomers are sifted quickly: most of them never come back.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "the working set moves in waves",
     params: &[],
@@ -25,7 +25,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     build: |_, _| Box::new(NewcomersLast::new(Sieve::new())),
 };
 
-/// The turn of the hand at which a place comes, and the place: the order in which the hand meets runs.
+/// The turn of the hand at which a place comes, and the place: the order in which the hand meets nodes.
 type Meeting = (u64, u64);
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ struct State {
 }
 
 struct Sieve {
-    runs: RunTable<State>,
+    nodes: NodeTable<State>,
     marked: Ranked<Meeting>,
     unmarked: Ranked<Meeting>,
     places: u64,
@@ -47,7 +47,7 @@ struct Sieve {
 impl Sieve {
     fn new() -> Self {
         Self {
-            runs: RunTable::new(),
+            nodes: NodeTable::new(),
             marked: Ranked::new(),
             unmarked: Ranked::new(),
             places: 0,
@@ -60,7 +60,7 @@ impl Sieve {
         (turn + u64::from(place < hand), place)
     }
 
-    fn put(&mut self, id: RunId, state: State) {
+    fn put(&mut self, id: NodeId, state: State) {
         self.take_off(id);
         let meeting = self.meeting(state.place);
         if state.marked {
@@ -70,7 +70,7 @@ impl Sieve {
         }
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.marked.remove(id);
         self.unmarked.remove(id);
     }
@@ -82,7 +82,7 @@ impl Sieve {
         let turn = turn + u64::from(victim.marked);
         self.hand = (turn, place + u64::from(whole));
         for id in before {
-            if let Some(state) = self.runs.get_mut(id) {
+            if let Some(state) = self.nodes.get_mut(id) {
                 state.marked = false;
                 let state = *state;
                 self.put(id, state);
@@ -103,7 +103,7 @@ impl Sieve {
             .min()
     }
 
-    fn passed(&mut self, victim: Meeting, all: bool) -> Vec<RunId> {
+    fn passed(&mut self, victim: Meeting, all: bool) -> Vec<NodeId> {
         let mut passed = Vec::new();
         while let Some((meeting, id)) = self.marked.first_entry()
             && (all || meeting < victim)
@@ -118,7 +118,7 @@ impl Sieve {
 impl EvictionPolicy for Sieve {
     fn offer(&mut self, leaf: &Candidate) {
         let places = &mut self.places;
-        let state = self.runs.entry(leaf.id, || {
+        let state = self.nodes.entry(leaf.id, || {
             *places += 1;
             State {
                 place: *places,
@@ -132,7 +132,7 @@ impl EvictionPolicy for Sieve {
         self.put(leaf.id, state);
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -140,27 +140,27 @@ impl EvictionPolicy for Sieve {
         self.unmarked
             .first()
             .or_else(|| self.marked.first())
-            .map(Victim::run)
+            .map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
-        if let Some(&state) = self.runs.get(gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
+        if let Some(&state) = self.nodes.get(evicted.id) {
             self.move_hand(state, whole);
         }
         if whole {
-            self.runs.remove(gone.id);
-        } else if let Some(state) = self.runs.get_mut(gone.id) {
+            self.nodes.remove(evicted.id);
+        } else if let Some(state) = self.nodes.get_mut(evicted.id) {
             state.marked = false;
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
+    fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
-        self.runs.remove(head);
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
+        self.nodes.remove(head);
     }
 }
 
@@ -185,32 +185,32 @@ mod tests {
 
     /// SIEVE of single blocks as the paper writes it.
     struct Naive {
-        runs: Vec<(char, bool)>,
+        nodes: Vec<(char, bool)>,
         hand: usize,
     }
 
     impl Naive {
         fn serve(&mut self, letter: char, capacity: usize) -> String {
-            if let Some(run) = self.runs.iter_mut().find(|run| run.0 == letter) {
-                run.1 = true;
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.0 == letter) {
+                node.1 = true;
                 return String::new();
             }
-            let victim = if self.runs.len() < capacity {
+            let victim = if self.nodes.len() < capacity {
                 String::new()
             } else {
                 self.evict().to_string()
             };
-            self.runs.push((letter, false));
+            self.nodes.push((letter, false));
             victim
         }
 
         fn evict(&mut self) -> char {
             loop {
-                let at = self.hand % self.runs.len();
+                let at = self.hand % self.nodes.len();
                 self.hand = at;
-                if !std::mem::take(&mut self.runs[at].1) {
-                    let victim = self.runs.remove(at).0;
-                    if at == self.runs.len() {
+                if !std::mem::take(&mut self.nodes[at].1) {
+                    let victim = self.nodes.remove(at).0;
+                    if at == self.nodes.len() {
                         self.hand = 0;
                     }
                     return victim;
@@ -224,7 +224,7 @@ mod tests {
         #[test]
         fn agrees_with_a_list_and_a_hand(letters in prop::collection::vec("[a-h]", 1..80), capacity in 1u64..6) {
             let paths: Vec<_> = letters.iter().map(|letter| ask(letter)).collect();
-            let mut naive = Naive { runs: Vec::new(), hand: 0 };
+            let mut naive = Naive { nodes: Vec::new(), hand: 0 };
             let expected: Vec<_> = letters
                 .iter()
                 .map(|letter| naive.serve(letter.chars().next().unwrap(), capacity as usize))

@@ -2,7 +2,7 @@
 //!
 //! Source: the ancestor of the GreedyDual family, which weighs size alone. A control that shows what length is worth.
 //!
-//! Cost: as `lru`. Do not use it where long runs are the ones that come back, as the contexts of agents do.
+//! Cost: as `lru`. Do not use it where long nodes are the ones that come back, as the contexts of agents do.
 
 use std::cmp::Reverse;
 
@@ -11,11 +11,11 @@ use crate::parts::by_key::{ByKey, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "size",
-    summary: "the largest leaf run goes",
+    summary: "the largest leaf node goes",
     source: "control; the ancestor of GreedyDual-Size",
-    idea: "One large run makes room for many small ones.",
+    idea: "One large node makes room for many small ones.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "long runs are the ones that come back",
+    avoid_when: "long nodes are the ones that come back",
     params: &[],
     track: Track::Online,
     build: |_, _| Box::new(ByKey::new(|leaf| (Reverse(leaf.bytes), lru_order(leaf)))),

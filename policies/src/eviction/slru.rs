@@ -6,8 +6,8 @@
 //! Cost: as `lru`. Do not use it where popularity moves: nothing leaves the protected segment while a newcomer is there.
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{ByKey, lru_order};
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "slru",

@@ -10,14 +10,14 @@
 //!
 //! Cost: as `lru`. Do not use it where the mean matters, not the tail: it gives up short prefixes that many would hit.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
-use crate::params::{Domain, Param};
 use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerRequest;
-use crate::parts::run_table::RunTable;
+use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "tail-lru",
@@ -34,9 +34,9 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "prefill time within which a next turn should start",
     }],
     track: Track::Online,
-    build: |setup, params| {
+    build: |context, params| {
         Box::new(TailLru::new(
-            setup.block_tokens,
+            context.cache.block_tokens,
             params.duration_us("threshold") as f64 / 1e6,
         ))
     },
@@ -56,7 +56,7 @@ struct TailLru {
     turns: f64,
     ranked: Ranked<(bool, LruOrder)>,
     /// Blocks of a leaf's tail that are not needed, if any.
-    spare_blocks: RunTable<u32>,
+    spare_blocks: NodeTable<u32>,
 }
 
 impl TailLru {
@@ -71,7 +71,7 @@ impl TailLru {
             added_tokens: 0.0,
             turns: 0.0,
             ranked: Ranked::new(),
-            spare_blocks: RunTable::new(),
+            spare_blocks: NodeTable::new(),
         }
     }
 
@@ -101,7 +101,7 @@ impl EvictionPolicy for TailLru {
         self.ranked.put(leaf.id, (spare == 0, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
@@ -112,8 +112,8 @@ impl EvictionPolicy for TailLru {
         Some(Victim { id, blocks })
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.ranked.remove(evicted.id);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {

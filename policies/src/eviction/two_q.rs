@@ -5,19 +5,19 @@
 //! goes from it is remembered for a while, and if it comes back in that time it enters the main list, which is LRU. While
 //! the queue is longer than Kin it gives, else the main list.
 //!
-//! Sizes are in blocks. Runs with children count where they are and cannot go; the leaves below them do.
+//! Sizes are in blocks. Nodes with children count where they are and cannot go; the leaves below them do.
 //!
 //! Cost: as `lru`. Do not use it where reuse comes soon and only once, as the next turn of a conversation does.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "2q",
@@ -29,7 +29,11 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     avoid_when: "reuse comes soon and only once, as the next turn of a conversation does",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(NewcomersLast::new(TwoQ::new(setup.capacity_blocks))),
+    build: |context, _| {
+        Box::new(NewcomersLast::new(TwoQ::new(
+            context.cache.capacity_blocks(),
+        )))
+    },
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,8 +45,8 @@ enum Segment {
 struct TwoQ {
     queue_capacity: u64,
     ghost_capacity: u64,
-    segments: RunTable<Segment>,
-    /// Blocks of all runs of the queue, on offer or not.
+    segments: NodeTable<Segment>,
+    /// Blocks of all nodes of the queue, evictable or not.
     queue_blocks: u64,
     queue: Ranked<(u32, Reverse<u32>)>,
     main: Ranked<LruOrder>,
@@ -54,7 +58,7 @@ impl TwoQ {
         Self {
             queue_capacity: capacity_blocks / 4,
             ghost_capacity: capacity_blocks / 2,
-            segments: RunTable::new(),
+            segments: NodeTable::new(),
             queue_blocks: 0,
             queue: Ranked::new(),
             main: Ranked::new(),
@@ -73,7 +77,7 @@ impl TwoQ {
         segment
     }
 
-    fn take_off(&mut self, id: RunId) {
+    fn take_off(&mut self, id: NodeId) {
         self.queue.remove(id);
         self.main.remove(id);
     }
@@ -94,7 +98,7 @@ impl EvictionPolicy for TwoQ {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.take_off(id);
     }
 
@@ -105,26 +109,27 @@ impl EvictionPolicy for TwoQ {
         } else {
             main.or(queue)
         };
-        first.map(Victim::run)
+        first.map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.take_off(gone.id);
-        if self.segments.get(gone.id) == Some(&Segment::Queue) {
-            self.queue_blocks -= u64::from(gone.blocks);
-            self.ghosts.remember(gone.first_block, gone.blocks, ());
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.take_off(evicted.id);
+        if self.segments.get(evicted.id) == Some(&Segment::Queue) {
+            self.queue_blocks -= u64::from(evicted.blocks);
+            self.ghosts
+                .remember(evicted.first_block, evicted.blocks, ());
             self.ghosts.trim(self.ghost_capacity);
         }
         if whole {
-            self.segments.remove(gone.id);
+            self.segments.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.segments.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         if self.segments.remove(head) == Some(Segment::Queue) {
             self.queue_blocks -= u64::from(head_blocks);
         }

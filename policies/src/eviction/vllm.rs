@@ -1,18 +1,18 @@
 //! Least recently finished.
 //!
-//! Source: vLLM's block pool. A request holds its blocks while it runs and gives them back when it has finished, its tail
+//! Source: vLLM's block pool. A request holds its blocks while it nodes and gives them back when it has finished, its tail
 //! first; what was given back longest ago goes. In atomic replay a request finishes before the next arrives, so this is
 //! `lru`; in timed replay, where running requests pin their paths, it is not.
 //!
-//! A run's time is the latest of its last use and of the moment its pin, or that of anything evicted from below it, was
+//! A node's time is the latest of its last use and of the moment its pin, or that of anything evicted from below it, was
 //! given back. Cost: as `lru`. Do not use it where `lru` should not be used.
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerRequest;
-use crate::parts::run_table::RunTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "vllm",
@@ -31,7 +31,7 @@ struct Vllm {
     /// Counts arrivals and pins given back.
     clock: u64,
     arrived: PerRequest<u64>,
-    runs: RunTable<Release>,
+    nodes: NodeTable<Release>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -46,14 +46,14 @@ impl Vllm {
             ranked: Ranked::new(),
             clock: 0,
             arrived: PerRequest::new(),
-            runs: RunTable::new(),
+            nodes: NodeTable::new(),
         }
     }
 }
 
 impl EvictionPolicy for Vllm {
     fn offer(&mut self, leaf: &Candidate) {
-        let state = self.runs.entry(leaf.id, Release::default);
+        let state = self.nodes.entry(leaf.id, Release::default);
         if std::mem::take(&mut state.pinned) {
             self.clock += 1;
             state.released = self.clock;
@@ -62,35 +62,35 @@ impl EvictionPolicy for Vllm {
         self.ranked.put(leaf.id, (time, lru_order(leaf)));
     }
 
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.ranked.remove(id);
-        if why == Why::Pinned {
-            self.runs.entry(id, Release::default).pinned = true;
+        if why == WithdrawReason::Pinned {
+            self.nodes.entry(id, Release::default).pinned = true;
         }
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.ranked.remove(gone.id);
-        let released = self.runs.get(gone.id).map_or(0, |state| state.released);
-        if let Some(parent) = gone.parent {
-            let above = self.runs.entry(parent, Release::default);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.ranked.remove(evicted.id);
+        let released = self.nodes.get(evicted.id).map_or(0, |state| state.released);
+        if let Some(parent) = evicted.parent {
+            let above = self.nodes.entry(parent, Release::default);
             above.released = above.released.max(released);
         }
         if whole {
-            self.runs.remove(gone.id);
+            self.nodes.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
+    fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, _: RunId, _: u32) {
-        self.runs.remove(head);
+    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
+        self.nodes.remove(head);
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {

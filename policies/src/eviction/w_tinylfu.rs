@@ -5,19 +5,19 @@
 //! the main cache's own next victim: whichever was asked for more often by a sketch of all requests stays. The main cache
 //! is a segmented LRU: four fifths for what was used in it, the rest on probation.
 //!
-//! The contest is held between first blocks, whose counts are those of their whole runs; the sketch counts every block of
-//! a path once a request. Sizes are in blocks. A run with children cannot go, so with its next use it leaves the window
+//! The contest is held between first blocks, whose counts are those of their whole nodes; the sketch counts every block of
+//! a path once a request. Sizes are in blocks. A node with children cannot go, so with its next use it leaves the window
 //! without a contest.
 //!
-//! Cost: as `lru`, one visit to every run of the path, and one count a block of the path. Do not use it where most reuse
+//! Cost: as `lru`, one visit to every node of the path, and one count a block of the path. Do not use it where most reuse
 //! comes soon after the first use, as the next turn of a conversation does.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 use crate::parts::sketch::Sketch;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -26,11 +26,11 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     source: "Einziger, Friedman and Manes, TinyLFU, ACM ToS 2017; Caffeine",
     idea: "Recency rules in a small window; whoever wants to stay longer must have been asked for more often than what \
            would have to go for it.",
-    cost: "O(log leaves) per offer, amortised; one visit to every run and one count a block of the path",
+    cost: "O(log leaves) per offer, amortised; one visit to every node and one count a block of the path",
     avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
     params: &[],
     track: Track::Online,
-    build: |setup, _| Box::new(WTinyLfu::new(setup.capacity_blocks)),
+    build: |context, _| Box::new(WTinyLfu::new(context.cache.capacity_blocks())),
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct State {
 /// Last use or entry, whichever is later; then the deeper first.
 type Place = (u32, Reverse<u32>);
 
-/// What a leaf on offer is ranked and contested by.
+/// What a leaf evictable is ranked and contested by.
 #[derive(Clone, Copy)]
 struct Leaf {
     last_used: u32,
@@ -66,8 +66,8 @@ struct WTinyLfu {
     window_blocks: u64,
     main_blocks: u64,
     protected_blocks: u64,
-    runs: RunTable<State>,
-    leaves: RunTable<Leaf>,
+    nodes: NodeTable<State>,
+    leaves: NodeTable<Leaf>,
     window: Ranked<Place>,
     probation: Ranked<Place>,
     protected: Ranked<Place>,
@@ -86,8 +86,8 @@ impl WTinyLfu {
             window_blocks: 0,
             main_blocks: 0,
             protected_blocks: 0,
-            runs: RunTable::new(),
-            leaves: RunTable::new(),
+            nodes: NodeTable::new(),
+            leaves: NodeTable::new(),
             window: Ranked::new(),
             probation: Ranked::new(),
             protected: Ranked::new(),
@@ -104,7 +104,7 @@ impl WTinyLfu {
         }
     }
 
-    fn put(&mut self, id: RunId, state: State, leaf: Leaf) {
+    fn put(&mut self, id: NodeId, state: State, leaf: Leaf) {
         let place = (leaf.last_used.max(state.entered), leaf.depth);
         self.ranked(state.segment).put(id, place);
     }
@@ -128,8 +128,8 @@ impl WTinyLfu {
         }
     }
 
-    fn move_run(&mut self, id: RunId, blocks: u32, to: Segment) {
-        let Some(&State { segment: from, .. }) = self.runs.get(id) else {
+    fn move_run(&mut self, id: NodeId, blocks: u32, to: Segment) {
+        let Some(&State { segment: from, .. }) = self.nodes.get(id) else {
             return;
         };
         self.count(from, blocks, false);
@@ -139,7 +139,7 @@ impl WTinyLfu {
             segment: to,
             entered: self.now,
         };
-        self.runs.put(id, state);
+        self.nodes.put(id, state);
         if let Some(&leaf) = self.leaves.get(id) {
             self.put(id, state, leaf);
         }
@@ -160,7 +160,7 @@ impl WTinyLfu {
         }
     }
 
-    fn contender(&mut self) -> Option<(RunId, Leaf)> {
+    fn contender(&mut self) -> Option<(NodeId, Leaf)> {
         if self.window_blocks > self.window_capacity {
             first_of(&mut self.window, &self.leaves)
         } else {
@@ -168,13 +168,13 @@ impl WTinyLfu {
         }
     }
 
-    fn main_victim(&mut self) -> Option<(RunId, Leaf)> {
+    fn main_victim(&mut self) -> Option<(NodeId, Leaf)> {
         first_of(&mut self.probation, &self.leaves)
             .or_else(|| first_of(&mut self.protected, &self.leaves))
     }
 }
 
-fn first_of(ranked: &mut Ranked<Place>, leaves: &RunTable<Leaf>) -> Option<(RunId, Leaf)> {
+fn first_of(ranked: &mut Ranked<Place>, leaves: &NodeTable<Leaf>) -> Option<(NodeId, Leaf)> {
     let id = ranked.first()?;
     Some((id, *leaves.get(id)?))
 }
@@ -188,10 +188,10 @@ impl EvictionPolicy for WTinyLfu {
             blocks: leaf.blocks,
         };
         self.leaves.put(leaf.id, facts);
-        if self.runs.get(leaf.id).is_none() {
+        if self.nodes.get(leaf.id).is_none() {
             self.count(Segment::Window, leaf.blocks, true);
         }
-        let state = *self.runs.entry(leaf.id, || State {
+        let state = *self.nodes.entry(leaf.id, || State {
             segment: Segment::Window,
             entered: leaf.created,
         });
@@ -199,9 +199,9 @@ impl EvictionPolicy for WTinyLfu {
         self.spill();
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
-        if let Some(&state) = self.runs.get(id) {
+        if let Some(&state) = self.nodes.get(id) {
             self.ranked(state.segment).remove(id);
         }
     }
@@ -215,51 +215,51 @@ impl EvictionPolicy for WTinyLfu {
             (Some((id, _)), None) | (None, Some((id, _))) => Some(id),
             (None, None) => self.window.first(),
         };
-        loser.map(Victim::run)
+        loser.map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        let Some(&State { segment, .. }) = self.runs.get(gone.id) else {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        let Some(&State { segment, .. }) = self.nodes.get(evicted.id) else {
             return;
         };
-        self.count(segment, gone.blocks, false);
-        self.withdraw(gone.id, Why::Used);
+        self.count(segment, evicted.blocks, false);
+        self.withdraw(evicted.id, WithdrawReason::Used);
         if segment != Segment::Window
             && let Some((winner, leaf)) = self.contender()
         {
             self.move_run(winner, leaf.blocks, Segment::Probation);
         }
         if whole {
-            self.runs.remove(gone.id);
+            self.nodes.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
+    fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
-        if let Some(State { segment, .. }) = self.runs.remove(head) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
+        if let Some(State { segment, .. }) = self.nodes.remove(head) {
             self.count(segment, head_blocks, false);
         }
-        if let Some(&State { segment, .. }) = self.runs.get(tail) {
+        if let Some(&State { segment, .. }) = self.nodes.get(tail) {
             self.count(segment, head_blocks, true);
         }
     }
 
-    fn wants_runs(&self) -> bool {
+    fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now = request.index;
         self.sketch.add(request.path);
-        for (above, run) in runs.iter().enumerate() {
-            let inner = above + 1 < runs.len();
-            match self.runs.get(run.id).map(|state| state.segment) {
-                Some(Segment::Probation) => self.move_run(run.id, run.blocks, Segment::Protected),
+        for (above, node) in nodes.iter().enumerate() {
+            let inner = above + 1 < nodes.len();
+            match self.nodes.get(node.id).map(|state| state.segment) {
+                Some(Segment::Probation) => self.move_run(node.id, node.blocks, Segment::Protected),
                 Some(Segment::Window) if inner => {
-                    self.move_run(run.id, run.blocks, Segment::Protected);
+                    self.move_run(node.id, node.blocks, Segment::Protected);
                 }
                 _ => {}
             }

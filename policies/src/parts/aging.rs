@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use policy_api::{Ranked, RunId};
+use policy_api::{NodeId, Ranked};
 
 use crate::parts::groups::Groups;
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 /// Leaves ordered by the weight of their class at their age times their own score, the smallest first; ties by `T`.
 ///
@@ -15,7 +15,7 @@ pub(crate) struct Aging<T> {
     edges: Vec<i64>,
     now: i64,
     groups: Groups<T>,
-    leaves: RunTable<Leaf<T>>,
+    leaves: NodeTable<Leaf<T>>,
     offers: u64,
     /// Per bucket its leaves in the order they go on to the next one. A leaf that is gone may still be listed.
     flows: Vec<VecDeque<Flowing>>,
@@ -35,7 +35,7 @@ struct Leaf<T> {
 /// A leaf in a flow, and the offer that put it there.
 #[derive(Clone, Copy)]
 struct Flowing {
-    id: RunId,
+    id: NodeId,
     offer: u64,
     since: i64,
 }
@@ -48,14 +48,14 @@ impl<T: Ord + Copy> Aging<T> {
             edges,
             now: i64::MIN,
             groups: Groups::new(),
-            leaves: RunTable::new(),
+            leaves: NodeTable::new(),
             offers: 0,
             late: Ranked::new(),
         }
     }
 
     /// Offers a leaf whose age counts from `since`.
-    pub(crate) fn offer(&mut self, id: RunId, class: u32, since: i64, score: f64, tie: T) {
+    pub(crate) fn offer(&mut self, id: NodeId, class: u32, since: i64, score: f64, tie: T) {
         self.offers += 1;
         let leaf = Leaf {
             offer: self.offers,
@@ -69,13 +69,13 @@ impl<T: Ord + Copy> Aging<T> {
         self.place(id, leaf);
     }
 
-    pub(crate) fn withdraw(&mut self, id: RunId) {
+    pub(crate) fn withdraw(&mut self, id: NodeId) {
         self.leaves.remove(id);
         self.groups.remove(id);
         self.late.remove(id);
     }
 
-    pub(crate) fn first(&mut self) -> Option<RunId> {
+    pub(crate) fn first(&mut self) -> Option<NodeId> {
         self.groups.first()
     }
 
@@ -104,12 +104,12 @@ impl<T: Ord + Copy> Aging<T> {
     }
 
     /// Class of a leaf, and when its age began.
-    pub(crate) fn get(&self, id: RunId) -> Option<(u32, i64)> {
+    pub(crate) fn get(&self, id: NodeId) -> Option<(u32, i64)> {
         self.leaves.get(id).map(|leaf| (leaf.class, leaf.since))
     }
 
     /// Moves a leaf to another class.
-    pub(crate) fn reclass(&mut self, id: RunId, class: u32) {
+    pub(crate) fn reclass(&mut self, id: NodeId, class: u32) {
         if let Some(&leaf) = self.leaves.get(id) {
             self.offer(id, class, leaf.since, leaf.score, leaf.tie);
         }
@@ -136,7 +136,7 @@ impl<T: Ord + Copy> Aging<T> {
         }
     }
 
-    fn place(&mut self, id: RunId, leaf: Leaf<T>) {
+    fn place(&mut self, id: NodeId, leaf: Leaf<T>) {
         let bucket = bucket_of(&self.edges, self.now.saturating_sub(leaf.since));
         let group = self.group(leaf.class, bucket);
         self.groups.put(id, group, leaf.score, leaf.tie);
@@ -229,11 +229,11 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Offer(id, class, score) => {
-                        aging.offer(RunId(id), class, now, f64::from(score), id);
+                        aging.offer(NodeId(id), class, now, f64::from(score), id);
                         leaves.insert(id, (class, now, f64::from(score)));
                     }
                     Step::Withdraw(id) => {
-                        aging.withdraw(RunId(id));
+                        aging.withdraw(NodeId(id));
                         leaves.remove(&id);
                     }
                     Step::Advance(by) => {
@@ -244,7 +244,7 @@ mod tests {
                 let first = leaves.iter().min_by_key(|(id, (class, since, score))| {
                     (Score(weight(*class, bucket_of(&edges, now - since)) * score), **id)
                 });
-                prop_assert_eq!(aging.first(), first.map(|(id, _)| RunId(*id)));
+                prop_assert_eq!(aging.first(), first.map(|(id, _)| NodeId(*id)));
             }
         }
     }

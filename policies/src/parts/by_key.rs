@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, Ranked, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
 /// The order of all ties, and of LRU: the older last use, then the deeper first block, then the older creation.
 pub(crate) type LruOrder = (u32, Reverse<u32>, u32);
@@ -32,15 +32,15 @@ impl<K: Ord + Copy, F: Fn(&Candidate) -> K> EvictionPolicy for ByKey<K, F> {
         self.ranked.put(leaf.id, (self.key)(leaf));
     }
 
-    fn withdraw(&mut self, id: RunId, _: Why) {
+    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.ranked.remove(id);
     }
 
     fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::run)
+        self.ranked.first().map(Victim::node)
     }
 
-    fn evicted(&mut self, gone: &Candidate, _: bool) {
-        self.ranked.remove(gone.id);
+    fn evicted(&mut self, evicted: &Candidate, _: bool) {
+        self.ranked.remove(evicted.id);
     }
 }

@@ -1,18 +1,18 @@
 //! First in, first out, with second chances: the queue of CLOCK, and the main queue of S3-FIFO.
 
-use policy_api::{Ranked, RunId};
+use policy_api::{NodeId, Ranked};
 
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
-/// Runs in the order they came. A run that was used since it came, or since it was passed, is passed over and goes to the
+/// Nodes in the order they came. A node that was used since it came, or since it was passed, is passed over and goes to the
 /// back with one chance less; the first without a chance is the one to evict.
 ///
 /// The turn of the queue is taken when something is evicted, not when the first is asked for, so that asking changes
-/// nothing. A run that is not on offer keeps its place and its chances.
+/// nothing. A node that is not evictable keeps its place and its chances.
 pub(crate) struct Chances {
     most: u32,
-    runs: RunTable<State>,
-    /// Runs on offer by place, one set for each number of chances.
+    nodes: NodeTable<State>,
+    /// Nodes evictable by place, one set for each number of chances.
     levels: Vec<Ranked<u64>>,
     places: u64,
 }
@@ -21,67 +21,67 @@ pub(crate) struct Chances {
 struct State {
     place: u64,
     chances: u32,
-    /// Uses of the run that were turned into chances already.
+    /// Uses of the node that were turned into chances already.
     uses: u32,
-    on_offer: bool,
+    evictable: bool,
 }
 
 impl Chances {
-    /// With at most so many chances a run.
+    /// With at most so many chances a node.
     pub(crate) fn new(most: u32) -> Self {
         Self {
             most,
-            runs: RunTable::new(),
+            nodes: NodeTable::new(),
             levels: (0..=most).map(|_| Ranked::new()).collect(),
             places: 0,
         }
     }
 
-    pub(crate) fn contains(&self, id: RunId) -> bool {
-        self.runs.get(id).is_some()
+    pub(crate) fn contains(&self, id: NodeId) -> bool {
+        self.nodes.get(id).is_some()
     }
 
-    /// Puts a run at the back without a chance, if it is not in.
-    pub(crate) fn join(&mut self, id: RunId, uses: u32) {
+    /// Puts a node at the back without a chance, if it is not in.
+    pub(crate) fn join(&mut self, id: NodeId, uses: u32) {
         let places = &mut self.places;
-        self.runs.entry(id, || {
+        self.nodes.entry(id, || {
             *places += 1;
             State {
                 place: *places,
                 chances: 0,
                 uses,
-                on_offer: false,
+                evictable: false,
             }
         });
     }
 
-    /// Offers a run that is in. A use since the last offer is a chance.
-    pub(crate) fn offer(&mut self, id: RunId, uses: u32) {
+    /// Offers a node that is in. A use since the last offer is a chance.
+    pub(crate) fn offer(&mut self, id: NodeId, uses: u32) {
         let most = self.most;
         self.withdraw(id);
-        if let Some(state) = self.runs.get_mut(id) {
+        if let Some(state) = self.nodes.get_mut(id) {
             state.chances = (state.chances + uses.saturating_sub(state.uses)).min(most);
             state.uses = uses;
-            state.on_offer = true;
+            state.evictable = true;
             self.levels[state.chances as usize].put(id, state.place);
         }
     }
 
-    pub(crate) fn withdraw(&mut self, id: RunId) {
-        if let Some(state) = self.runs.get_mut(id) {
-            state.on_offer = false;
+    pub(crate) fn withdraw(&mut self, id: NodeId) {
+        if let Some(state) = self.nodes.get_mut(id) {
+            state.evictable = false;
             self.levels[state.chances as usize].remove(id);
         }
     }
 
-    /// The run to evict: the first of those with the fewest chances.
-    pub(crate) fn first(&mut self) -> Option<RunId> {
+    /// The node to evict: the first of those with the fewest chances.
+    pub(crate) fn first(&mut self) -> Option<NodeId> {
         self.levels.iter_mut().find_map(Ranked::first)
     }
 
-    /// Something of the run was evicted: takes the turn that led to it.
-    pub(crate) fn evicted(&mut self, id: RunId, whole: bool) {
-        let Some(&State { place, chances, .. }) = self.runs.get(id) else {
+    /// Something of the node was evicted: takes the turn that led to it.
+    pub(crate) fn evicted(&mut self, id: NodeId, whole: bool) {
+        let Some(&State { place, chances, .. }) = self.nodes.get(id) else {
             return;
         };
         self.withdraw(id);
@@ -89,27 +89,27 @@ impl Chances {
             self.pass(passed, place, chances);
         }
         if whole {
-            self.runs.remove(id);
-        } else if let Some(state) = self.runs.get_mut(id) {
+            self.nodes.remove(id);
+        } else if let Some(state) = self.nodes.get_mut(id) {
             state.chances = 0;
         }
     }
 
-    pub(crate) fn split(&mut self, head: RunId, tail: RunId) {
-        self.runs.split(head, tail);
-        if let Some(state) = self.runs.get_mut(head) {
-            state.on_offer = false;
+    pub(crate) fn split(&mut self, head: NodeId, tail: NodeId) {
+        self.nodes.split(head, tail);
+        if let Some(state) = self.nodes.get_mut(head) {
+            state.evictable = false;
         }
     }
 
-    /// Forgets a run, without a turn.
-    pub(crate) fn remove(&mut self, id: RunId) {
+    /// Forgets a node, without a turn.
+    pub(crate) fn remove(&mut self, id: NodeId) {
         self.withdraw(id);
-        self.runs.remove(id);
+        self.nodes.remove(id);
     }
 
-    /// The runs that the turn passes, by place: those before the victim, and all of them if even the victim had a chance.
-    fn passed(&mut self, place: u64, chances: u32) -> Vec<RunId> {
+    /// The nodes that the turn passes, by place: those before the victim, and all of them if even the victim had a chance.
+    fn passed(&mut self, place: u64, chances: u32) -> Vec<NodeId> {
         let mut passed = Vec::new();
         for level in &mut self.levels[1..] {
             while let Some((at, id)) = level.first_entry()
@@ -123,9 +123,9 @@ impl Chances {
         passed.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Takes the chances that the turn costs a run. One before the victim is passed once more than one behind it.
-    fn pass(&mut self, id: RunId, victim_place: u64, victim_chances: u32) {
-        if let Some(state) = self.runs.get_mut(id) {
+    /// Takes the chances that the turn costs a node. One before the victim is passed once more than one behind it.
+    fn pass(&mut self, id: NodeId, victim_place: u64, victim_chances: u32) {
+        if let Some(state) = self.nodes.get_mut(id) {
             state.chances -= victim_chances;
             if state.place < victim_place {
                 state.chances -= 1;
@@ -175,8 +175,8 @@ mod tests {
             for step in steps {
                 if let Some(id) = step {
                     uses[id as usize] += 1;
-                    chances.join(RunId(id), uses[id as usize]);
-                    chances.offer(RunId(id), uses[id as usize]);
+                    chances.join(NodeId(id), uses[id as usize]);
+                    chances.offer(NodeId(id), uses[id as usize]);
                     match naive.queue.iter_mut().find(|(other, _)| *other == id) {
                         Some((_, chances)) => *chances = (*chances + 1).min(most),
                         None => naive.queue.push_back((id, 0)),

@@ -12,7 +12,7 @@ pub(crate) fn bytes(leaf: &Candidate) -> f64 {
     leaf.bytes.max(1) as f64
 }
 
-/// The number to seven digits. Where a cost model is linear all runs are worth the same but for rounding errors, and rules
+/// The number to seven digits. Where a cost model is linear all nodes are worth the same but for rounding errors, and rules
 /// of ties should decide then, not these.
 pub(crate) fn without_noise(value: f64) -> f64 {
     f64::from(value as f32)
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn what_is_equal_but_for_rounding_is_equal() {
-        let run = |blocks: u32| Candidate {
+        let node = |blocks: u32| Candidate {
             bytes: u64::from(blocks) * 131_072,
             recompute: Work {
                 seconds: f64::from(blocks) * 2.726e-5,
@@ -34,6 +34,6 @@ mod tests {
             },
             ..leaf(1)
         };
-        assert!((1..1000).all(|blocks| seconds_per_gb(&run(blocks)) == seconds_per_gb(&run(1))));
+        assert!((1..1000).all(|blocks| seconds_per_gb(&node(blocks)) == seconds_per_gb(&node(1))));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use policy_api::{BlockId, RequestView};
 use rustc_hash::FxHashMap;
 
-/// Pieces of runs that went, by their first block, each with its length and something to remember of it. The oldest are
+/// Pieces of nodes that went, by their first block, each with its length and something to remember of it. The oldest are
 /// forgotten first.
 pub(crate) struct Ghosts<V> {
     entries: FxHashMap<BlockId, Ghost<V>>,
@@ -77,7 +77,7 @@ impl<V> Ghosts<V> {
         self.returned.as_ref().map(|(_, memory)| memory)
     }
 
-    /// What was remembered of the run with this first block when the request that brought it in looked it up.
+    /// What was remembered of the node with this first block when the request that brought it in looked it up.
     pub(crate) fn take_returned(&mut self, first_block: BlockId) -> Option<V> {
         self.returned
             .take_if(|(block, _)| *block == first_block)

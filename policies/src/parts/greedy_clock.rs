@@ -1,6 +1,6 @@
 //! The clock of the GreedyDual family.
 
-use policy_api::{Candidate, Ranked, RunId, Score};
+use policy_api::{Candidate, NodeId, Ranked, Score};
 
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::per_request::PerRequest;
@@ -27,15 +27,15 @@ impl GreedyClock {
         self.ranked.put(leaf.id, (Score(worth), lru_order(leaf)));
     }
 
-    pub(crate) fn withdraw(&mut self, id: RunId) {
+    pub(crate) fn withdraw(&mut self, id: NodeId) {
         self.ranked.remove(id);
     }
 
-    pub(crate) fn first(&mut self) -> Option<RunId> {
+    pub(crate) fn first(&mut self) -> Option<NodeId> {
         self.ranked.first()
     }
 
-    pub(crate) fn evicted(&mut self, id: RunId) {
+    pub(crate) fn evicted(&mut self, id: NodeId) {
         if let Some(((Score(worth), _), first)) = self.ranked.first_entry()
             && first == id
         {

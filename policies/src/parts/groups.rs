@@ -1,8 +1,8 @@
 //! Leaves in groups that share a weight.
 
-use policy_api::{InOrder, Ranked, RunId, Score};
+use policy_api::{InOrder, NodeId, Ranked, Score};
 
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 /// Leaves ordered by group weight times own score, the smallest first; ties by `T`, then by group. Within a group the own score
 /// orders, also where the weight is 0.
@@ -13,7 +13,7 @@ pub(crate) struct Groups<T> {
     groups: Vec<Group<T>>,
     /// The first of every group that has members, by group number.
     firsts: Ranked<(Score, T)>,
-    members: RunTable<Member>,
+    members: NodeTable<Member>,
     stamps: u64,
 }
 
@@ -32,7 +32,7 @@ struct Group<T> {
 }
 
 /// A score, its tie, whose they are, and the stamp by which a stale entry is told.
-type Entry<T> = (Score, T, RunId, u64);
+type Entry<T> = (Score, T, NodeId, u64);
 
 /// Stale entries are swept out when they outnumber live ones by this factor (and this number).
 const STALE_FACTOR: usize = 4;
@@ -43,13 +43,13 @@ impl<T: Ord + Copy> Groups<T> {
         Self {
             groups: Vec::new(),
             firsts: Ranked::new(),
-            members: RunTable::new(),
+            members: NodeTable::new(),
             stamps: 0,
         }
     }
 
     /// Puts a leaf into a group, or moves it there. A new group weighs 1.
-    pub(crate) fn put(&mut self, id: RunId, group: u32, score: f64, tie: T) {
+    pub(crate) fn put(&mut self, id: NodeId, group: u32, score: f64, tie: T) {
         self.remove(id);
         self.make_groups(group);
         self.stamps += 1;
@@ -66,7 +66,7 @@ impl<T: Ord + Copy> Groups<T> {
         }
     }
 
-    pub(crate) fn remove(&mut self, id: RunId) {
+    pub(crate) fn remove(&mut self, id: NodeId) {
         if let Some(Member { group, stamp }) = self.members.remove(id) {
             let state = &mut self.groups[group as usize];
             state.live -= 1;
@@ -86,7 +86,7 @@ impl<T: Ord + Copy> Groups<T> {
         }
     }
 
-    pub(crate) fn first(&mut self) -> Option<RunId> {
+    pub(crate) fn first(&mut self) -> Option<NodeId> {
         let group = self.firsts.first()?;
         let (_, _, id, _) = self.groups[group.index()].entries.first()?;
         Some(*id)
@@ -125,11 +125,11 @@ impl<T: Ord + Copy> Groups<T> {
             Some((Score(score), tie, _, stamp)) => {
                 group.first = *stamp;
                 let first = (Score(group.weight * score), *tie);
-                self.firsts.put(RunId(number), first);
+                self.firsts.put(NodeId(number), first);
             }
             None => {
                 group.first = 0;
-                self.firsts.remove(RunId(number));
+                self.firsts.remove(NodeId(number));
             }
         }
     }
@@ -168,11 +168,11 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Put(id, group, score) => {
-                        groups.put(RunId(id), group, f64::from(score), 100 - id);
+                        groups.put(NodeId(id), group, f64::from(score), 100 - id);
                         leaves.insert(id, (group, f64::from(score)));
                     }
                     Step::Remove(id) => {
-                        groups.remove(RunId(id));
+                        groups.remove(NodeId(id));
                         leaves.remove(&id);
                     }
                     Step::Weigh(group, weight) => {
@@ -189,7 +189,7 @@ mod tests {
                         .min_by_key(|leaf| (Score(leaf.1.1), 100 - *leaf.0))
                 });
                 let first = group_first.min_by_key(|leaf| { let (w, _, tie) = worth(*leaf); (w, tie) });
-                prop_assert_eq!(groups.first(), first.map(|(id, _)| RunId(*id)));
+                prop_assert_eq!(groups.first(), first.map(|(id, _)| NodeId(*id)));
             }
         }
     }

@@ -1,17 +1,17 @@
-//! A set of runs from which any one can be drawn.
+//! A set of nodes from which any one can be drawn.
 
-use policy_api::RunId;
+use policy_api::NodeId;
 
-/// Runs in an order that only the calls decide, with removal in O(1).
+/// Nodes in an order that only the calls decide, with removal in O(1).
 #[derive(Default)]
 pub(crate) struct IndexedSet {
-    members: Vec<RunId>,
-    /// Per run its place among the members.
+    members: Vec<NodeId>,
+    /// Per node its place among the members.
     places: Vec<Option<u32>>,
 }
 
 impl IndexedSet {
-    pub(crate) fn insert(&mut self, id: RunId) {
+    pub(crate) fn insert(&mut self, id: NodeId) {
         if id.index() >= self.places.len() {
             self.places.resize(id.index() + 1, None);
         }
@@ -21,7 +21,7 @@ impl IndexedSet {
         }
     }
 
-    pub(crate) fn remove(&mut self, id: RunId) {
+    pub(crate) fn remove(&mut self, id: NodeId) {
         let Some(place) = self.places.get_mut(id.index()).and_then(Option::take) else {
             return;
         };
@@ -32,13 +32,13 @@ impl IndexedSet {
     }
 
     /// The member that a number drawn from all of `u64` falls on.
-    pub(crate) fn pick(&self, drawn: u64) -> Option<RunId> {
+    pub(crate) fn pick(&self, drawn: u64) -> Option<NodeId> {
         let place = (u128::from(drawn) * self.members.len() as u128) >> 64;
         self.members.get(place as usize).copied()
     }
 
     /// The member at a place below [`len`](Self::len).
-    pub(crate) fn nth(&self, place: usize) -> Option<RunId> {
+    pub(crate) fn nth(&self, place: usize) -> Option<NodeId> {
         self.members.get(place).copied()
     }
 
@@ -56,13 +56,13 @@ mod tests {
         let mut set = IndexedSet::default();
         assert_eq!(set.pick(7), None);
         for id in 0..4 {
-            set.insert(RunId(id));
+            set.insert(NodeId(id));
         }
-        set.remove(RunId(0));
-        set.remove(RunId(9));
+        set.remove(NodeId(0));
+        set.remove(NodeId(9));
         assert_eq!(set.len(), 3);
-        assert_eq!(set.pick(0), Some(RunId(3)));
-        assert_eq!(set.pick(u64::MAX / 2), Some(RunId(1)));
-        assert_eq!(set.pick(u64::MAX), Some(RunId(2)));
+        assert_eq!(set.pick(0), Some(NodeId(3)));
+        assert_eq!(set.pick(u64::MAX / 2), Some(NodeId(1)));
+        assert_eq!(set.pick(u64::MAX), Some(NodeId(2)));
     }
 }

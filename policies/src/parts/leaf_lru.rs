@@ -1,10 +1,10 @@
 //! LRU that sees leaves only.
 
-use policy_api::{Candidate, EvictionPolicy, Frees, RunId, Victim, Why};
+use policy_api::{Candidate, CandidateKind, EvictionPolicy, NodeId, Victim, WithdrawReason};
 
 use crate::parts::by_key::{ByKey, LruOrder, lru_order};
 
-/// Evicts the leaf used longest ago, with all it holds: the states of inner runs stay until their leaves are gone.
+/// Evicts the leaf used longest ago, with all it holds: the states of inner nodes stay until their leaves are gone.
 pub(crate) struct LeafLru(ByKey<LruOrder, fn(&Candidate) -> LruOrder>);
 
 impl LeafLru {
@@ -15,13 +15,13 @@ impl LeafLru {
 
 impl EvictionPolicy for LeafLru {
     fn offer(&mut self, candidate: &Candidate) {
-        match candidate.frees {
-            Frees::Run => self.0.offer(candidate),
-            Frees::State => self.0.withdraw(candidate.id, Why::Used),
+        match candidate.kind {
+            CandidateKind::Leaf => self.0.offer(candidate),
+            CandidateKind::State => self.0.withdraw(candidate.id, WithdrawReason::Used),
         }
     }
 
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.0.withdraw(id, why);
     }
 
@@ -29,8 +29,8 @@ impl EvictionPolicy for LeafLru {
         self.0.victim()
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.0.evicted(gone, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.0.evicted(evicted, whole);
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
     fn a_state_above_a_leaf_is_passed_over_however_old() {
         let mut policy = LeafLru::new();
         let state = Candidate {
-            frees: Frees::State,
+            kind: CandidateKind::State,
             ..leaf(1)
         };
         policy.offer(&leaf(1));
@@ -51,8 +51,8 @@ mod tests {
             last_used: 5,
             ..leaf(2)
         });
-        assert_eq!(policy.victim(), Some(Victim::run(RunId(1))));
+        assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))));
         policy.offer(&state);
-        assert_eq!(policy.victim(), Some(Victim::run(RunId(2))));
+        assert_eq!(policy.victim(), Some(Victim::node(NodeId(2))));
     }
 }

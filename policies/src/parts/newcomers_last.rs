@@ -1,12 +1,12 @@
 //! Room is made before anything comes in: what the present request admits goes last.
 //!
-//! In the cache a request's own fresh run is a leaf like any other, which lets a policy refuse it. Policies whose papers
+//! In the cache a request's own fresh node is a leaf like any other, which lets a policy refuse it. Policies whose papers
 //! evict first and insert then (queues, above all) would meet the newcomer where they never expect one: at the hand of
 //! SIEVE, say, where it would be the next victim for ever.
 
-use policy_api::{Candidate, EvictionPolicy, RequestView, RunId, Victim, Why};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 /// Keeps the newcomers of the present request from a policy, which hears of them when the next request begins. There is one
 /// where KV is per token; where states are saved there may be several, from the root down.
@@ -14,8 +14,8 @@ pub(crate) struct NewcomersLast<P> {
     policy: P,
     now: Option<u32>,
     newcomers: Vec<Candidate>,
-    /// Runs that the policy has heard of. The head of a split is one, though a state saved there comes as a newcomer.
-    heard_of: RunTable<()>,
+    /// Nodes that the policy has heard of. The head of a split is one, though a state saved there comes as a newcomer.
+    heard_of: NodeTable<()>,
 }
 
 impl<P: EvictionPolicy> NewcomersLast<P> {
@@ -24,7 +24,7 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
             policy,
             now: None,
             newcomers: Vec::new(),
-            heard_of: RunTable::new(),
+            heard_of: NodeTable::new(),
         }
     }
 
@@ -35,7 +35,7 @@ impl<P: EvictionPolicy> NewcomersLast<P> {
         }
     }
 
-    fn place_of(&self, id: RunId) -> Option<usize> {
+    fn place_of(&self, id: NodeId) -> Option<usize> {
         self.newcomers
             .iter()
             .rposition(|newcomer| newcomer.id == id)
@@ -54,7 +54,7 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
         }
     }
 
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         if self.place_of(id).is_some() {
             self.reveal();
         }
@@ -64,40 +64,40 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
     fn victim(&mut self) -> Option<Victim> {
         self.policy
             .victim()
-            .or_else(|| Some(Victim::run(self.newcomers.last()?.id)))
+            .or_else(|| Some(Victim::node(self.newcomers.last()?.id)))
     }
 
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        if let Some(place) = self.place_of(gone.id) {
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        if let Some(place) = self.place_of(evicted.id) {
             self.newcomers.remove(place);
         }
-        if self.heard_of.get(gone.id).is_some() {
-            self.policy.evicted(gone, whole);
+        if self.heard_of.get(evicted.id).is_some() {
+            self.policy.evicted(evicted, whole);
         }
         if whole {
-            self.heard_of.remove(gone.id);
+            self.heard_of.remove(evicted.id);
         }
     }
 
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.reveal();
         self.heard_of.split(head, tail);
         self.policy.split(head, tail);
     }
 
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         self.heard_of.remove(head);
         self.policy.merge(head, tail, head_blocks);
     }
 
-    fn wants_runs(&self) -> bool {
-        self.policy.wants_runs()
+    fn wants_path_nodes(&self) -> bool {
+        self.policy.wants_path_nodes()
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.reveal();
         self.now = Some(request.index);
-        self.policy.observe(request, runs);
+        self.policy.observe(request, nodes);
     }
 }
 
@@ -105,31 +105,31 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
 mod tests {
     use super::*;
     use crate::admission::all;
-    use crate::params::Params;
     use crate::parts::by_key::ByKey;
-    use crate::testing::{Trace, asks, leaf, setup, view};
+    use crate::testing::{Trace, asks, context, leaf, view};
+    use params::Params;
     use policy_api::Pair;
 
-    /// Writes down what it is told of runs that go.
+    /// Writes down what it is told of nodes that go.
     #[derive(Default)]
     struct Hears(std::rc::Rc<std::cell::RefCell<Vec<u32>>>);
 
     impl EvictionPolicy for Hears {
         fn offer(&mut self, _: &Candidate) {}
-        fn withdraw(&mut self, _: RunId, _: Why) {}
+        fn withdraw(&mut self, _: NodeId, _: WithdrawReason) {}
         fn victim(&mut self) -> Option<Victim> {
             None
         }
-        fn evicted(&mut self, gone: &Candidate, _: bool) {
-            self.0.borrow_mut().push(gone.id.0);
+        fn evicted(&mut self, evicted: &Candidate, _: bool) {
+            self.0.borrow_mut().push(evicted.id.0);
         }
     }
 
-    /// The head of a split run is known, though the state that is saved at its end comes with the present request.
+    /// The head of a split node is known, though the state that is saved at its end comes with the present request.
     #[test]
     fn what_was_heard_of_is_told_when_it_goes() {
         let heard = Hears::default();
-        let gone = heard.0.clone();
+        let evicted = heard.0.clone();
         let mut policy = NewcomersLast::new(heard);
         policy.offer(&leaf(1));
         policy.observe(
@@ -139,7 +139,7 @@ mod tests {
             },
             &[],
         );
-        policy.split(RunId(2), RunId(1));
+        policy.split(NodeId(2), NodeId(1));
         let fresh = |id| Candidate {
             created: 5,
             ..leaf(id)
@@ -148,7 +148,7 @@ mod tests {
         policy.offer(&fresh(3));
         policy.evicted(&fresh(3), true);
         policy.evicted(&fresh(2), true);
-        assert_eq!(*gone.borrow(), [2]);
+        assert_eq!(*evicted.borrow(), [2]);
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         let youngest = ByKey::new(|leaf: &Candidate| std::cmp::Reverse(leaf.created));
         let mut policy = Pair {
             eviction: Box::new(NewcomersLast::new(youngest)),
-            admission: (all::ENTRY.build)(&setup(2, 0), &Params::parse(&[], "").unwrap()),
+            admission: (all::ENTRY.build)(&context(2, 0), &Params::parse(&[], "").unwrap()),
         };
         let trace = Trace::new(&asks(&["a", "b", "c", "d", "efgh", "ab"]));
         let victims = trace.victims(2, &mut policy);

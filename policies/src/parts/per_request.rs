@@ -1,4 +1,4 @@
-//! One value a request, looked up by the request that used a run last.
+//! One value a request, looked up by the request that used a node last.
 
 /// A table by request index. A request that was not seen has the value of the one before it.
 pub(crate) struct PerRequest<V> {

@@ -108,9 +108,9 @@ impl ShadowLru {
             && let Some(left) = self.left.front_mut()
         {
             let too_many = self.resident_blocks - self.capacity_blocks;
-            let gone = u64::from(left.blocks()).min(too_many);
-            left.end -= gone as u32;
-            self.resident_blocks -= gone;
+            let evicted = u64::from(left.blocks()).min(too_many);
+            left.end -= evicted as u32;
+            self.resident_blocks -= evicted;
             if left.blocks() == 0 {
                 self.forget_oldest();
             }

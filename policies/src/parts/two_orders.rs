@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use policy_api::{RunId, Score};
+use policy_api::{NodeId, Score};
 
-use crate::parts::run_table::RunTable;
+use crate::parts::node_table::NodeTable;
 
 /// Finds the least of scores that are made of two parts, say of an age and of a worth per byte: the score never falls as
 /// either part grows, and whatever else it depends on, it depends on for all alike.
@@ -13,9 +13,9 @@ use crate::parts::run_table::RunTable;
 /// walked at once from the smaller end, until what lies ahead on both cannot be less than the least seen. That is exact, costs
 /// O(log n) to keep, and mostly ends after a few steps; at worst it visits all.
 pub(crate) struct TwoOrders<A> {
-    parts: RunTable<(A, Score)>,
-    by_first: BTreeSet<(A, RunId)>,
-    by_second: BTreeSet<(Score, A, RunId)>,
+    parts: NodeTable<(A, Score)>,
+    by_first: BTreeSet<(A, NodeId)>,
+    by_second: BTreeSet<(Score, A, NodeId)>,
 }
 
 /// The ends of both orders.
@@ -27,14 +27,14 @@ pub(crate) struct Ends<A> {
 impl<A: Ord + Copy> TwoOrders<A> {
     pub(crate) fn new() -> Self {
         Self {
-            parts: RunTable::new(),
+            parts: NodeTable::new(),
             by_first: BTreeSet::new(),
             by_second: BTreeSet::new(),
         }
     }
 
     /// Puts a candidate in, or gives it new parts. The first part also orders equal scores.
-    pub(crate) fn put(&mut self, id: RunId, first: A, second: f64) {
+    pub(crate) fn put(&mut self, id: NodeId, first: A, second: f64) {
         self.remove(id);
         let second = Score(second);
         self.parts.put(id, (first, second));
@@ -42,7 +42,7 @@ impl<A: Ord + Copy> TwoOrders<A> {
         self.by_second.insert((second, first, id));
     }
 
-    pub(crate) fn remove(&mut self, id: RunId) {
+    pub(crate) fn remove(&mut self, id: NodeId) {
         if let Some((first, second)) = self.parts.remove(id) {
             self.by_first.remove(&(first, id));
             self.by_second.remove(&(second, first, id));
@@ -57,8 +57,8 @@ impl<A: Ord + Copy> TwoOrders<A> {
     }
 
     /// The candidate with the least score; of equals the one whose first part is less, then by id.
-    pub(crate) fn least(&self, score: impl Fn(A, f64) -> f64) -> Option<RunId> {
-        let mut least: Option<(Score, A, RunId)> = None;
+    pub(crate) fn least(&self, score: impl Fn(A, f64) -> f64) -> Option<NodeId> {
+        let mut least: Option<(Score, A, NodeId)> = None;
         for (&(first, id), &(second, other, other_id)) in self.by_first.iter().zip(&self.by_second)
         {
             if let Some(&(_, Score(worth))) = self.parts.get(id) {
@@ -101,12 +101,12 @@ mod tests {
             for (id, parts) in steps {
                 match parts {
                     Some((first, second)) => {
-                        orders.put(RunId(id), first, f64::from(second));
-                        model.insert(RunId(id), (first, f64::from(second)));
+                        orders.put(NodeId(id), first, f64::from(second));
+                        model.insert(NodeId(id), (first, f64::from(second)));
                     }
                     None => {
-                        orders.remove(RunId(id));
-                        model.remove(&RunId(id));
+                        orders.remove(NodeId(id));
+                        model.remove(&NodeId(id));
                     }
                 }
                 let least = model.iter().min_by_key(|(id, (first, second))| {

@@ -1,13 +1,13 @@
 //! What holds for every policy on any trace.
 
-use cache::{EvictUnit, Shape};
+use cache::{CacheConfig, EvictUnit};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Hints, Pair, Passage, Policy, RequestView, RunId,
-    StateBytes, Victim, Why,
+    AdmissionPolicy, Candidate, EvictionPolicy, Hints, NodeId, Pair, PathInsertion, Policy,
+    RequestView, StateBytes, Victim, WithdrawReason,
 };
 use proptest::prelude::*;
 
-use crate::support::{Ask, Trace, ask, asks, shape};
+use crate::support::{Ask, Trace, ask, asks, config};
 use crate::under_test::{admissions, evictions, pair, pair_for};
 
 /// Paths over a small alphabet, so that they share, extend and diverge often, with all that a policy may read.
@@ -68,27 +68,27 @@ fn serve(
     policy: &mut dyn Policy,
     name: &str,
 ) -> Vec<(u32, Vec<u32>)> {
-    serve_in(trace, shape(capacity, unit, None), policy, name)
+    serve_in(trace, config(capacity, unit, None), policy, name)
 }
 
 /// The same in a cache of any shape.
 fn serve_in(
     trace: &Trace,
-    shape: Shape,
+    config: CacheConfig,
     policy: &mut dyn Policy,
     name: &str,
 ) -> Vec<(u32, Vec<u32>)> {
-    let mut cache = trace.cache_of(shape);
+    let mut cache = trace.cache_of(config);
     let happened = (0..trace.requests.len())
         .map(|index| {
             let outcome = trace.serve(index, &mut cache, policy);
             assert_eq!(cache.audit(), Ok(()), "{name}");
-            let (used, most) = (cache.used_bytes(), shape.capacity_bytes);
+            let (used, most) = (cache.used_bytes(), config.capacity_bytes);
             assert!(used <= most, "{name} holds {used} of {most}");
             (outcome.hit_blocks, cache.resident_blocks())
         })
         .collect();
-    assert_eq!(cache.first_fault(), None, "{name} in {shape:?}");
+    assert_eq!(cache.first_fault(), None, "{name} in {config:?}");
     happened
 }
 
@@ -107,7 +107,7 @@ impl EvictionPolicy for Asking {
         self.0.offer(candidate);
         self.ask();
     }
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.0.withdraw(id, why);
         self.ask();
     }
@@ -115,24 +115,24 @@ impl EvictionPolicy for Asking {
         self.ask();
         self.0.victim()
     }
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.0.evicted(gone, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.0.evicted(evicted, whole);
         self.ask();
     }
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.ask();
         self.0.split(head, tail);
     }
-    fn merge(&mut self, head: RunId, tail: RunId, head_blocks: u32) {
+    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         self.ask();
         self.0.merge(head, tail, head_blocks);
     }
-    fn wants_runs(&self) -> bool {
-        self.0.wants_runs()
+    fn wants_path_nodes(&self) -> bool {
+        self.0.wants_path_nodes()
     }
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.ask();
-        self.0.observe(request, runs);
+        self.0.observe(request, nodes);
         self.ask();
     }
 }
@@ -147,13 +147,13 @@ impl AdmissionPolicy for Asking {
     fn checkpoints(
         &mut self,
         request: &RequestView<'_>,
-        passage: Passage,
+        insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
-        self.0.checkpoints(request, passage, positions);
+        self.0.checkpoints(request, insertion, positions);
     }
-    fn gone(&mut self, gone: &Candidate) {
-        self.0.admission.gone(gone);
+    fn on_evicted(&mut self, evicted: &Candidate) {
+        self.0.admission.on_evicted(evicted);
     }
 }
 
@@ -195,10 +195,10 @@ proptest! {
             for admission in admissions() {
                 for capacity in [0, 4, 12, 40] {
                     let name = format!("{eviction} with {admission}");
-                    let shape = shape(capacity, EvictUnit::Block, Some(state));
-                    let quiet = serve_in(&trace, shape, &mut pair_for(&eviction, &admission, shape), &name);
-                    let mut asking = Asking(pair_for(&eviction, &admission, shape));
-                    prop_assert_eq!(quiet, serve_in(&trace, shape, &mut asking, &name), "{}", name);
+                    let config = config(capacity, EvictUnit::Block, Some(state));
+                    let quiet = serve_in(&trace, config, &mut pair_for(&eviction, &admission, config), &name);
+                    let mut asking = Asking(pair_for(&eviction, &admission, config));
+                    prop_assert_eq!(quiet, serve_in(&trace, config, &mut asking, &name), "{}", name);
                 }
             }
         }
@@ -226,7 +226,7 @@ proptest! {
             .into_iter()
             .flat_map(|eviction| admissions().into_iter().map(move |admission| (eviction.clone(), admission)))
             .collect();
-        let run = |pairs: &[(String, String)]| -> Vec<_> {
+        let node = |pairs: &[(String, String)]| -> Vec<_> {
             pairs
                 .iter()
                 .map(|(eviction, admission)| {
@@ -234,11 +234,11 @@ proptest! {
                 })
                 .collect()
         };
-        let one = run(&pairs);
+        let one = node(&pairs);
         let many = std::thread::scope(|scope| {
             let threads: Vec<_> = pairs
                 .chunks(pairs.len().div_ceil(4))
-                .map(|chunk| scope.spawn(move || run(chunk)))
+                .map(|chunk| scope.spawn(move || node(chunk)))
                 .collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
@@ -266,7 +266,7 @@ proptest! {
         }
     }
 
-    /// Pins come and go: what is pinned is not on offer, and a policy does not name it.
+    /// Pins come and go: what is pinned is not evictable, and a policy does not name it.
     #[test]
     fn a_policy_respects_pins(trace in any_trace(40), pins in prop::collection::vec(any::<bool>(), 40)) {
         for eviction in evictions() {
@@ -303,7 +303,7 @@ const NOT_TO_SCALE: &[(&str, &str)] = &[
     ("sae", "a session's score depends on its depth in blocks"),
 ];
 
-/// 24: a request is one touch of a run, however many blocks the run has. So a trace whose every block is three blocks long
+/// 24: a request is one touch of a node, however many blocks the node has. So a trace whose every block is three blocks long
 /// hits the same at three times the capacity.
 #[test]
 fn case_24_a_request_is_one_touch() {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use cache::{Cache, EvictUnit, Outcome, Shape};
+use cache::{Cache, CacheConfig, EvictUnit, Outcome};
 use policy_api::{
-    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Hints, Policy, PrefillCost, Request,
-    RequestView, RunId, StateBytes, Victim, Why, Work,
+    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, Hints, NodeId, Policy, PrefillCost,
+    Request, RequestView, StateBytes, Victim, WithdrawReason, Work,
 };
 
 /// Every token costs one second and one FLOP.
@@ -83,12 +83,12 @@ impl Ask {
 }
 
 /// A cache of blocks of one token and one byte.
-pub(crate) fn shape(
+pub(crate) fn config(
     capacity_bytes: u64,
     evict_unit: EvictUnit,
     state: Option<StateBytes>,
-) -> Shape {
-    Shape {
+) -> CacheConfig {
+    CacheConfig {
         capacity_bytes,
         block_bytes: 1,
         block_tokens: 1,
@@ -156,11 +156,11 @@ impl Trace {
     }
 
     pub(crate) fn cache(&self, capacity_blocks: u64, evict_unit: EvictUnit) -> Cache<'_> {
-        self.cache_of(shape(capacity_blocks, evict_unit, None))
+        self.cache_of(config(capacity_blocks, evict_unit, None))
     }
 
-    pub(crate) fn cache_of(&self, shape: Shape) -> Cache<'_> {
-        Cache::new(shape, &self.arena, self.letters.len() as u32, &FlatCost)
+    pub(crate) fn cache_of(&self, config: CacheConfig) -> Cache<'_> {
+        Cache::new(config, &self.arena, self.letters.len() as u32, &FlatCost)
     }
 
     pub(crate) fn serve(
@@ -178,15 +178,15 @@ impl Trace {
         let mut cache = self.cache(capacity_blocks, EvictUnit::Block);
         let mut watched = Watched {
             policy,
-            gone: Vec::new(),
+            evicted: Vec::new(),
         };
         let victims = (0..self.requests.len())
             .map(|index| {
                 self.serve(index, &mut cache, &mut watched);
                 watched
-                    .gone
+                    .evicted
                     .drain(..)
-                    .flat_map(|gone| self.tail_first(gone))
+                    .flat_map(|evicted| self.tail_first(evicted))
                     .collect()
             })
             .collect();
@@ -208,24 +208,26 @@ impl Trace {
         admitted
     }
 
-    fn tail_first(&self, gone: Candidate) -> impl Iterator<Item = char> {
-        std::iter::successors(Some(gone.last_block), |block| self.parents[*block as usize])
-            .take(gone.blocks as usize)
-            .map(|block| self.letters[block as usize])
+    fn tail_first(&self, evicted: Candidate) -> impl Iterator<Item = char> {
+        std::iter::successors(Some(evicted.last_block), |block| {
+            self.parents[*block as usize]
+        })
+        .take(evicted.blocks as usize)
+        .map(|block| self.letters[block as usize])
     }
 }
 
 /// Notes what goes, and asks every question twice.
 struct Watched<'p> {
     policy: &'p mut dyn Policy,
-    gone: Vec<Candidate>,
+    evicted: Vec<Candidate>,
 }
 
 impl EvictionPolicy for Watched<'_> {
     fn offer(&mut self, candidate: &Candidate) {
         self.policy.offer(candidate);
     }
-    fn withdraw(&mut self, id: RunId, why: Why) {
+    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
         self.policy.withdraw(id, why);
     }
     fn victim(&mut self) -> Option<Victim> {
@@ -233,18 +235,18 @@ impl EvictionPolicy for Watched<'_> {
         assert_eq!(self.policy.victim(), victim, "asked twice");
         victim
     }
-    fn evicted(&mut self, gone: &Candidate, whole: bool) {
-        self.gone.push(*gone);
-        self.policy.evicted(gone, whole);
+    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
+        self.evicted.push(*evicted);
+        self.policy.evicted(evicted, whole);
     }
-    fn split(&mut self, head: RunId, tail: RunId) {
+    fn split(&mut self, head: NodeId, tail: NodeId) {
         self.policy.split(head, tail);
     }
-    fn wants_runs(&self) -> bool {
-        self.policy.wants_runs()
+    fn wants_path_nodes(&self) -> bool {
+        self.policy.wants_path_nodes()
     }
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
-        self.policy.observe(request, runs);
+    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+        self.policy.observe(request, nodes);
     }
 }
 

@@ -7,7 +7,7 @@
 //! `cost-aware` starts as LRU and has only what it saw to go by, so it has to have seen that documents pass and that the
 //! sixteen rest: before the trap a few thousand documents came, each once, and the sixteen rested once with nobody else around.
 
-use cache::{Cache, EvictUnit, Shape};
+use cache::{Cache, CacheConfig, EvictUnit};
 use policy_api::{BlockId, PrefillCost, Request, Work};
 
 use crate::under_test::pair_for;
@@ -111,15 +111,15 @@ impl Traffic {
     /// Hit tokens of the requests from `first` on.
     fn hit_tokens(&self, policy: &str, first: usize) -> u64 {
         let capacity_blocks = PREFIXES as u64 * PREFIX_TOKENS / BLOCK_TOKENS;
-        let shape = Shape {
+        let config = CacheConfig {
             capacity_bytes: capacity_blocks * BLOCK_BYTES,
             block_bytes: BLOCK_BYTES,
             block_tokens: BLOCK_TOKENS as u32,
             evict_unit: EvictUnit::Block,
             state: None,
         };
-        let mut pair = pair_for(policy, "all", shape);
-        let mut cache = Cache::new(shape, &self.arena, self.arena.len() as u32, &Course);
+        let mut pair = pair_for(policy, "all", config);
+        let mut cache = Cache::new(config, &self.arena, self.arena.len() as u32, &Course);
         let hits = self.requests.iter().enumerate().map(|(index, request)| {
             let outcome = cache.serve(index as u32, request, None, &mut pair);
             u64::from(outcome.hit_blocks) * BLOCK_TOKENS

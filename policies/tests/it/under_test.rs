@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cache::{EvictUnit, Shape};
-use policies::{ADMISSION, Domain, EVICTION, Param, Setup};
+use cache::{CacheConfig, EvictUnit};
+use policies::{ADMISSION, Domain, EVICTION, Param, PolicyContext};
 use policy_api::Pair;
 
-use crate::support::{FlatCost, shape};
+use crate::support::{FlatCost, config};
 
 /// All eviction policies as one would write them.
 pub(crate) fn evictions() -> Vec<String> {
@@ -40,19 +40,19 @@ pub(crate) fn pair(eviction: &str, admission: &str, capacity_blocks: u64) -> Pai
     pair_for(
         eviction,
         admission,
-        shape(capacity_blocks, EvictUnit::Block, None),
+        config(capacity_blocks, EvictUnit::Block, None),
     )
 }
 
 /// A pair for any cache, that knows what prefill costs.
-pub(crate) fn pair_for(eviction: &str, admission: &str, shape: Shape) -> Pair {
-    let setup = Setup {
+pub(crate) fn pair_for(eviction: &str, admission: &str, config: CacheConfig) -> Pair {
+    let context = PolicyContext {
         cost: Some(Arc::new(FlatCost)),
-        ..Setup::new(shape, 7)
+        ..PolicyContext::new(config, 7)
     };
     policies::build(
         &policies::eviction(eviction).expect("registered"),
         &policies::admission(admission).expect("registered"),
-        &setup,
+        &context,
     )
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Golden, cost, golden_cases};
-use cache::{Cache, EvictUnit, Shape};
-use policies::Setup;
+use cache::{Cache, CacheConfig, EvictUnit};
+use policies::PolicyContext;
 use policy_api::BlockId;
 use roofline::CostModel;
 use serde_json::Value;
@@ -40,20 +40,20 @@ fn serve(
     cost: &dyn CostModel,
 ) -> Served {
     let workload = &golden.workload;
-    let shape = Shape {
+    let config = CacheConfig {
         capacity_bytes: capacity_blocks,
         block_bytes: 1,
         block_tokens: workload.block_tokens(),
         evict_unit,
         state: None,
     };
-    let setup = Setup::new(shape, 0);
+    let context = PolicyContext::new(config, 0);
     let mut policy = policies::build(
         &policies::eviction(names[0]).unwrap(),
         &policies::admission(names[1]).unwrap(),
-        &setup,
+        &context,
     );
-    let mut cache = Cache::new(shape, workload.arena(), workload.distinct_blocks(), cost);
+    let mut cache = Cache::new(config, workload.arena(), workload.distinct_blocks(), cost);
     let mut served = Served {
         hit_blocks: Vec::new(),
         recovered_seconds: 0.0,

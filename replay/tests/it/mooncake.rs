@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use cache::{Cache, EvictUnit, Shape};
-use policies::Setup;
+use cache::{Cache, CacheConfig, EvictUnit};
+use policies::PolicyContext;
 use serde_json::Value;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
@@ -66,22 +66,22 @@ fn conversation(keep: Keep) -> Option<(Workload, Vec<u32>)> {
 
 /// Hit blocks of every request.
 fn hits(workload: &Workload, policy: &str, capacity_blocks: u64) -> Vec<u32> {
-    let shape = Shape {
+    let config = CacheConfig {
         capacity_bytes: capacity_blocks,
         block_bytes: 1,
         block_tokens: BLOCK_TOKENS,
         evict_unit: EvictUnit::Block,
         state: None,
     };
-    let setup = Setup::new(shape, 0);
+    let context = PolicyContext::new(config, 0);
     let mut policy = policies::build(
         &policies::eviction(policy).unwrap(),
         &policies::admission("all").unwrap(),
-        &setup,
+        &context,
     );
     let cost = cost("course");
     let mut cache = Cache::new(
-        shape,
+        config,
         workload.arena(),
         workload.distinct_blocks(),
         cost.as_ref(),

@@ -1,13 +1,13 @@
 //! `oracle regret`: where policies lose.
 
 use anyhow::Result;
-use cache::{EvictUnit, Shape};
+use cache::{CacheConfig, EvictUnit};
 use cli::input::{Pricing, trace_record};
-use cli::lists::policy_pairs;
+use cli::lists::policy_factories;
 use cli::output::{Format, check_writable, write_output};
 use cli::progress::progress_bar;
 use oracle::{Oracle, RegretRun, Setting};
-use policies::{PolicyPair, Setup};
+use policies::{PolicyContext, PolicyFactory};
 use rayon::prelude::*;
 use replay::{SCHEMA, TraceRecord};
 use serde::Serialize;
@@ -25,7 +25,7 @@ struct Report {
 
 pub(crate) fn regret(args: &Regret) -> Result<()> {
     args.output.out.as_deref().map_or(Ok(()), check_writable)?;
-    let pairs = policy_pairs(&args.policies, &args.admissions)?;
+    let pairs = policy_factories(&args.policies, &args.admissions)?;
     let pricing = args.input.pricing()?;
     pricing.need_kv_per_token("oracle regret")?;
     start(&args.effort)?;
@@ -47,7 +47,7 @@ fn run(
     args: &Regret,
     pricing: &Pricing,
     traces: &[Loaded],
-    pairs: &[PolicyPair],
+    pairs: &[PolicyFactory],
 ) -> Result<Vec<RegretRun>> {
     let oracles: Vec<_> = traces
         .par_iter()
@@ -68,18 +68,18 @@ fn run(
         .into_par_iter()
         .map(|(loaded, oracle, setting, pair)| {
             let block_bytes = pricing.block_bytes(&loaded.workload);
-            let shape = Shape {
+            let shape = CacheConfig {
                 capacity_bytes: setting.capacity_bytes,
                 block_bytes,
                 block_tokens: loaded.workload.block_tokens(),
                 evict_unit: EvictUnit::Block,
                 state: None,
             };
-            let setup = Setup {
+            let context = PolicyContext {
                 cost: Some(pricing.cost.clone()),
-                ..Setup::new(shape, args.seed)
+                ..PolicyContext::new(shape, args.seed)
             };
-            let run = compare(args, oracle, setting, pair, shape, &setup);
+            let run = compare(args, oracle, setting, pair, shape, &context);
             bar.inc(1);
             run
         })
@@ -92,17 +92,17 @@ fn compare(
     args: &Regret,
     oracle: &Oracle<'_>,
     setting: Setting,
-    (eviction, admission): &PolicyPair,
-    shape: Shape,
-    setup: &Setup,
+    factory: &PolicyFactory,
+    shape: CacheConfig,
+    context: &PolicyContext,
 ) -> RegretRun {
-    let mut policy = policies::build(eviction, admission, setup);
+    let mut policy = factory.build(context);
     let options = args.effort.options();
     RegretRun {
-        regret: oracle.regret(shape, &mut policy, &options),
+        regret: oracle.regret(shape, policy.as_mut(), &options),
         capacity_blocks: shape.capacity_blocks(),
-        policy: eviction.text.clone(),
-        admission: admission.text.clone(),
+        policy: factory.eviction().to_owned(),
+        admission: factory.admission().to_owned(),
         setting,
     }
 }

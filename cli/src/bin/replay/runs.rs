@@ -3,18 +3,18 @@
 use anyhow::{Context, Result, bail};
 use cache::EvictUnit;
 use cli::input::{Pricing, trace_record};
-use cli::lists::policy_pairs;
+use cli::lists::policy_factories;
 use cli::output::{check_writable, write_output};
 use cli::progress::progress_bar;
-use policies::PolicyPair;
-use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scene, judge, sweep};
+use policies::PolicyFactory;
+use replay::{Baseline, Finished, Plan, Report, SCHEMA, Scenario, score_against_oracle, sweep};
 use trace::{Loaded, ResultWriter};
 
 use crate::args::{Format, Replay};
 
 /// What the flags ask for, checked before anything is loaded.
 struct Request {
-    pairs: Vec<PolicyPair>,
+    policies: Vec<PolicyFactory>,
     pricing: Pricing,
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
 }
 
 fn read_request(args: &Replay) -> Result<Request> {
-    let pairs = policy_pairs(&args.policies, &args.admissions)?;
-    let runs = args.input.traces.len() * args.capacities.len() * pairs.len();
+    let policies = policy_factories(&args.policies, &args.admissions)?;
+    let runs = args.input.traces.len() * args.capacities.len() * policies.len();
     if runs == 0 {
         bail!("nothing to run: name at least one capacity");
     }
@@ -71,7 +71,7 @@ fn read_request(args: &Replay) -> Result<Request> {
             pricing.model.name
         );
     }
-    Ok(Request { pairs, pricing })
+    Ok(Request { policies, pricing })
 }
 
 fn leaves_something(args: &Replay, loaded: &Loaded) -> Result<()> {
@@ -94,12 +94,12 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
         .iter()
         .map(|loaded| loaded.path.display().to_string())
         .collect();
-    let scenes: Vec<_> = traces
+    let scenarios: Vec<_> = traces
         .iter()
         .zip(&baselines)
         .zip(&names)
         .map(|((loaded, baseline), name)| {
-            let scene = Scene {
+            let scenario = Scenario {
                 trace: name,
                 workload: &loaded.workload,
                 cost: &request.pricing.cost,
@@ -109,34 +109,34 @@ fn run(args: &Replay, request: &Request, traces: &[Loaded]) -> Vec<Finished> {
                 block_bytes: request.pricing.block_bytes(&loaded.workload),
                 state: request.pricing.memory.state,
             };
-            (scene, plans(args, request, loaded))
+            (scenario, plans(args, request, loaded))
         })
         .collect();
-    let requests: usize = scenes
+    let requests: usize = scenarios
         .iter()
-        .map(|(scene, plans)| scene.workload.requests().len() * plans.len())
+        .map(|(scenario, plans)| scenario.workload.requests().len() * plans.len())
         .sum();
     let bar = progress_bar(requests as u64, "replaying requests");
-    let mut finished = sweep(&scenes, args.per_request.is_some(), &|served| {
+    let mut finished = sweep(&scenarios, args.per_request.is_some(), &|served| {
         bar.inc(served);
     });
     bar.finish_and_clear();
     if args.oracle {
-        hold_against_oracle(&scenes, &mut finished, args.capacities.len());
+        hold_against_oracle(&scenarios, &mut finished, args.capacities.len());
     }
     finished
 }
 
 fn hold_against_oracle(
-    scenes: &[(Scene<'_>, Vec<Plan>)],
+    scenarios: &[(Scenario<'_>, Vec<Plan>)],
     finished: &mut [Finished],
     capacities: usize,
 ) {
-    let bar = progress_bar((scenes.len() * capacities) as u64, "asking the oracle");
+    let bar = progress_bar((scenarios.len() * capacities) as u64, "asking the oracle");
     let mut rest = finished;
-    for (scene, plans) in scenes {
+    for (scenario, plans) in scenarios {
         let (runs, others) = rest.split_at_mut(plans.len());
-        judge(scene, runs, &oracle::Options::default(), &|| bar.inc(1));
+        score_against_oracle(scenario, runs, &oracle::Options::default(), &|| bar.inc(1));
         rest = others;
     }
     bar.finish_and_clear();
@@ -150,9 +150,8 @@ fn plans(args: &Replay, request: &Request, loaded: &Loaded) -> Vec<Plan> {
             loaded.workload.distinct_blocks(),
             request.pricing.block_bytes(&loaded.workload),
         );
-        plans.extend(request.pairs.iter().map(|(eviction, admission)| Plan {
-            eviction: eviction.clone(),
-            admission: admission.clone(),
+        plans.extend(request.policies.iter().map(|policy| Plan {
+            policy: policy.clone(),
             capacity_bytes,
             evict_unit: args.evict_unit.map_or(EvictUnit::Block, EvictUnit::from),
             seed: args.seed,

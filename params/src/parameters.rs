@@ -1,8 +1,13 @@
-//! Parameters of a policy: `name(key=value,key=value)`.
+//! Parameters: declared once, given as `key=value,key=value`, read by name.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
-/// A parameter that a policy takes.
+use crate::names::nearest;
+use crate::units::duration_us;
+
+/// A parameter of a policy, a cost model, a generator or an importer.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// Its name on the command line.
@@ -32,6 +37,12 @@ pub enum Domain {
     DurationOr(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Nothing: it is given, or it is not. The value is `true` or empty.
+    Flag,
+    /// Any text, which the help calls so; empty where there is none.
+    Text(&'static str),
+    /// What a function accepts, and what that is in words. The error says what is wrong.
+    Parsed(&'static str, fn(&str) -> Result<(), String>),
 }
 
 impl fmt::Display for Domain {
@@ -50,6 +61,8 @@ impl fmt::Display for Domain {
                 write!(f, "a duration such as 250ms, 90s, 5m or 2h, or {word}")
             }
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Self::Flag => write!(f, "true"),
+            Self::Text(what) | Self::Parsed(what, _) => write!(f, "{what}"),
         }
     }
 }
@@ -63,12 +76,14 @@ pub enum ParamError {
     /// Given twice.
     #[error("parameter `{0}` is given twice")]
     Twice(String),
-    /// The policy takes no such parameter.
-    #[error("there is no parameter `{name}`; {}", valid_names(.valid))]
+    /// There is no such parameter.
+    #[error("there is no parameter `{name}`; {}", valid_names(.nearest.as_deref(), .valid))]
     Unknown {
         /// The name given.
         name: String,
-        /// The names that the policy takes.
+        /// The most similar name, where one is similar.
+        nearest: Option<String>,
+        /// The names that there are.
         valid: Vec<&'static str>,
     },
     /// The value is outside its domain.
@@ -83,28 +98,38 @@ pub enum ParamError {
     },
 }
 
-fn valid_names(valid: &[&str]) -> String {
-    if valid.is_empty() {
-        "it takes none".to_owned()
-    } else {
-        format!("valid ones: {}", valid.join(", "))
+fn valid_names(nearest: Option<&str>, valid: &[&str]) -> String {
+    let list = valid.join(", ");
+    match nearest {
+        _ if valid.is_empty() => "it takes none".to_owned(),
+        None => format!("valid ones: {list}"),
+        Some(name) => format!("did you mean `{name}`? Valid ones: {list}"),
     }
 }
 
-/// The values of all parameters of one policy, checked against their domains.
+/// The values of all parameters of one entry, checked against their domains.
 #[derive(Clone, Debug)]
 pub struct Params {
-    specs: &'static [Param],
-    values: Vec<String>,
+    specs: Cow<'static, [Param]>,
+    given: Vec<Option<String>>,
 }
 
 impl Params {
+    /// All parameters at their defaults.
+    pub fn new(specs: impl Into<Cow<'static, [Param]>>) -> Self {
+        let specs = specs.into();
+        Self {
+            given: vec![None; specs.len()],
+            specs,
+        }
+    }
+
     /// Reads `key=value,key=value`; what is not given gets its default.
     ///
     /// # Errors
     /// [`ParamError`], which names the valid parameters or values.
     pub fn parse(specs: &'static [Param], text: &str) -> Result<Self, ParamError> {
-        let mut given: Vec<Option<String>> = vec![None; specs.len()];
+        let mut params = Self::new(specs);
         for pair in text
             .split(',')
             .map(str::trim)
@@ -113,34 +138,75 @@ impl Params {
             let (name, value) = pair
                 .split_once('=')
                 .ok_or_else(|| ParamError::NotAPair(pair.to_owned()))?;
-            let (name, value) = (name.trim(), value.trim());
-            let index = specs
-                .iter()
-                .position(|spec| spec.name == name)
-                .ok_or_else(|| ParamError::Unknown {
-                    name: name.to_owned(),
-                    valid: specs.iter().map(|spec| spec.name).collect(),
-                })?;
-            check(&specs[index], value)?;
-            if given[index].replace(value.to_owned()).is_some() {
+            let name = name.trim();
+            if params.given().any(|(given, _)| given == name) {
                 return Err(ParamError::Twice(name.to_owned()));
             }
+            params.set(name, value)?;
         }
-        let values = given
-            .into_iter()
-            .zip(specs)
-            .map(|(value, spec)| value.unwrap_or_else(|| spec.default.to_owned()))
-            .collect();
-        Ok(Self { specs, values })
+        Ok(params)
+    }
+
+    /// Gives a parameter a value.
+    ///
+    /// # Errors
+    /// [`ParamError`] where there is no such parameter or the value is outside its domain.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParamError> {
+        let index = self
+            .specs
+            .iter()
+            .position(|spec| spec.name == name)
+            .ok_or_else(|| self.unknown(name))?;
+        let value = value.trim();
+        check(&self.specs[index], value)?;
+        self.given[index] = Some(value.to_owned());
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> ParamError {
+        let valid: Vec<_> = self.specs.iter().map(|spec| spec.name).collect();
+        ParamError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, &valid),
+            valid,
+        }
+    }
+
+    /// The declared parameters.
+    pub fn specs(&self) -> &[Param] {
+        &self.specs
+    }
+
+    /// What was given, by name, in the order of declaration.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let pairs = self.specs.iter().zip(&self.given);
+        pairs.filter_map(|(spec, value)| Some((spec.name, value.as_deref()?)))
     }
 
     /// The value as written.
     ///
     /// # Panics
-    /// If the policy's `ENTRY` lists no such parameter: an error in the policy.
+    /// If no such parameter is declared: an error in the code that reads it.
     pub fn text(&self, name: &str) -> &str {
         let index = self.specs.iter().position(|spec| spec.name == name);
-        &self.values[index.expect("a policy reads only parameters that its ENTRY lists")]
+        let index = index.expect("only declared parameters are read");
+        self.given[index]
+            .as_deref()
+            .unwrap_or(self.specs[index].default)
+    }
+
+    /// The value of a parameter whose domain is what `T` parses.
+    ///
+    /// # Panics
+    /// If `T` parses less than the domain allows: an error in the declaration.
+    pub fn parsed<T: FromStr>(&self, name: &str) -> T {
+        let value = self.text(name).parse().ok();
+        value.expect("checked against its domain")
+    }
+
+    /// Whether a flag is given.
+    pub fn flag(&self, name: &str) -> bool {
+        !self.text(name).is_empty()
     }
 
     /// The value of a number.
@@ -171,6 +237,7 @@ impl Params {
 
 fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
     let count = value.parse::<u64>();
+    let mut expected = spec.domain.to_string();
     let legal = match spec.domain {
         Domain::NumberOr(.., word) if value == word => true,
         Domain::Number(least, most) | Domain::NumberOr(least, most, _) => value
@@ -183,6 +250,15 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
         Domain::DurationOr(word) if value == word => true,
         Domain::Duration | Domain::DurationOr(_) => duration_us(value).is_some(),
         Domain::Choice(words) => words.contains(&value),
+        Domain::Flag => value == "true",
+        Domain::Text(_) => !value.is_empty(),
+        Domain::Parsed(_, parse) => match parse(value) {
+            Ok(()) => true,
+            Err(fault) => {
+                expected = format!("{expected} ({fault})");
+                false
+            }
+        },
     };
     if legal {
         return Ok(());
@@ -190,24 +266,8 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
     Err(ParamError::OutOfRange {
         name: spec.name,
         value: value.to_owned(),
-        expected: spec.domain.to_string(),
+        expected,
     })
-}
-
-fn duration_us(text: &str) -> Option<i64> {
-    const UNITS: [(&str, f64); 5] = [
-        ("ms", 1e3),
-        ("us", 1.0),
-        ("s", 1e6),
-        ("m", 6e7),
-        ("h", 3.6e9),
-    ];
-    let (digits, unit_us) = UNITS
-        .iter()
-        .find_map(|(unit, us)| Some((text.strip_suffix(unit)?, *us)))
-        .unwrap_or((text, 1e6));
-    let us = digits.parse::<f64>().ok()? * unit_us;
-    (us.is_finite() && (0.0..9e15).contains(&us)).then_some(us as i64)
 }
 
 #[cfg(test)]
@@ -267,14 +327,5 @@ mod tests {
         assert_eq!(message("p"), "`p` is not of the form key=value");
         assert_eq!(message("p=hazard,p=hazard"), "parameter `p` is given twice");
         assert!(message("half-life=-1s").contains("a duration such as"));
-    }
-
-    #[test]
-    fn durations_have_units() {
-        let us = |text| duration_us(text);
-        assert_eq!(us("250ms"), Some(250_000));
-        assert_eq!(us("2h"), Some(7_200_000_000));
-        assert_eq!(us("1.5"), Some(1_500_000));
-        assert_eq!(us("fast"), None);
     }
 }

@@ -6,29 +6,30 @@ use oracle::{Bracket, Options, Oracle, StateOracle};
 use rayon::prelude::*;
 
 use crate::record::{AgainstOracle, RunRecord};
-use crate::run::Scene;
+use crate::run::Scenario;
 use crate::sweep::Finished;
 
-/// Adds to each run of a scene how near it comes to the oracle, which is asked once for every capacity among them.
+/// Adds to each run of a scenario how near it comes to the oracle, which is asked once for every capacity among them.
 ///
 /// The bound holds for every policy and every unit of eviction. `progress` hears of every capacity that is done.
-pub fn judge(
-    scene: &Scene<'_>,
+pub fn score_against_oracle(
+    scenario: &Scenario<'_>,
     runs: &mut [Finished],
     options: &Options,
     progress: &(dyn Fn() + Sync),
 ) {
-    let warmup = u32::try_from(scene.baseline.warmup_requests).expect("fewer than 2^32 requests");
-    let oracle = Oracle::new(scene.workload, scene.cost.as_ref(), warmup);
-    let states = scene
+    let warmup =
+        u32::try_from(scenario.baseline.warmup_requests).expect("fewer than 2^32 requests");
+    let oracle = Oracle::new(scenario.workload, scenario.cost.as_ref(), warmup);
+    let states = scenario
         .state
-        .map(|state| StateOracle::new(&oracle, scene.block_bytes, state));
+        .map(|state| StateOracle::new(&oracle, scenario.block_bytes, state));
     let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_bytes).collect();
     capacities.sort_unstable();
     capacities.dedup();
     let bracket = |capacity_bytes: u64| {
         let bracket = match &states {
-            None => oracle.bracket(capacity_bytes / scene.block_bytes, options),
+            None => oracle.bracket(capacity_bytes / scenario.block_bytes, options),
             Some(states) => states.bracket(capacity_bytes, options),
         };
         progress();

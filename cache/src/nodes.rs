@@ -1,10 +1,10 @@
-//! The runs of the tree, in a slab.
+//! The nodes of the tree, in a slab.
 
 use std::ops::{Index, IndexMut};
 
-use policy_api::RunId;
+use policy_api::NodeId;
 
-/// What the requests that touched a run left behind. All blocks of a run share it.
+/// What the requests that touched a node left behind. All blocks of a node share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touch {
     pub(crate) created: u32,
@@ -17,12 +17,12 @@ pub(crate) struct Touch {
 
 /// A stretch of blocks on one path. Never empty while it lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct Node {
     /// Where its blocks lie in the arena.
     pub(crate) start: usize,
     pub(crate) blocks: u32,
     pub(crate) depth_blocks: u32,
-    pub(crate) parent: Option<RunId>,
+    pub(crate) parent: Option<NodeId>,
     pub(crate) children: u32,
     /// The ids of all children, combined by exclusive or: the child's id where there is only one.
     pub(crate) children_xor: u32,
@@ -30,90 +30,91 @@ pub(crate) struct Run {
     pub(crate) pins: u32,
     pub(crate) touch: Touch,
     /// The policy was offered it and may choose it.
-    pub(crate) on_offer: bool,
+    pub(crate) evictable: bool,
     /// A pin ended here once: the one reason for a split other than a touch.
     pub(crate) ends_pin: bool,
     /// A state is saved at its end; checkpoint models only.
     pub(crate) has_state: bool,
 }
 
-impl Run {
+impl Node {
     /// Depth of its last block, counted from 1 at the root.
     pub(crate) fn end_blocks(&self) -> u32 {
         self.depth_blocks + self.blocks
     }
 
-    pub(crate) fn only_child(&self) -> Option<RunId> {
-        (self.children == 1).then_some(RunId(self.children_xor))
+    pub(crate) fn only_child(&self) -> Option<NodeId> {
+        (self.children == 1).then_some(NodeId(self.children_xor))
     }
 }
 
-/// A slab of runs. Freed ids are used again, the latest first.
+/// A slab of nodes. Freed ids are used again, the latest first.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
-    slots: Vec<Run>,
-    free: Vec<RunId>,
+pub(crate) struct Nodes {
+    slots: Vec<Node>,
+    free: Vec<NodeId>,
 }
 
-impl Runs {
-    pub(crate) fn insert(&mut self, run: Run) -> RunId {
+impl Nodes {
+    pub(crate) fn insert(&mut self, node: Node) -> NodeId {
         if let Some(id) = self.free.pop() {
-            self[id] = run;
+            self[id] = node;
             return id;
         }
-        let id = RunId(
-            u32::try_from(self.slots.len()).expect("fewer runs than blocks, whose ids are 32 bits"),
+        let id = NodeId(
+            u32::try_from(self.slots.len())
+                .expect("fewer nodes than blocks, whose ids are 32 bits"),
         );
-        self.slots.push(run);
+        self.slots.push(node);
         id
     }
 
-    pub(crate) fn remove(&mut self, id: RunId) {
+    pub(crate) fn remove(&mut self, id: NodeId) {
         self[id].blocks = 0;
         self.free.push(id);
     }
 
-    pub(crate) fn add_child(&mut self, parent: RunId, child: RunId) {
+    pub(crate) fn add_child(&mut self, parent: NodeId, child: NodeId) {
         let parent = &mut self[parent];
         parent.children += 1;
         parent.children_xor ^= child.0;
     }
 
-    pub(crate) fn remove_child(&mut self, parent: RunId, child: RunId) {
+    pub(crate) fn remove_child(&mut self, parent: NodeId, child: NodeId) {
         let parent = &mut self[parent];
         parent.children -= 1;
         parent.children_xor ^= child.0;
     }
 
-    /// The run of an id that may be anything.
-    pub(crate) fn get(&self, id: RunId) -> Option<&Run> {
-        self.slots.get(id.index()).filter(|run| run.blocks > 0)
+    /// The node of an id that may be anything.
+    pub(crate) fn get(&self, id: NodeId) -> Option<&Node> {
+        self.slots.get(id.index()).filter(|node| node.blocks > 0)
     }
 
-    /// All runs in id order.
-    pub(crate) fn live(&self) -> impl Iterator<Item = (RunId, &Run)> {
+    /// All nodes in id order.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         (0..)
-            .map(RunId)
+            .map(NodeId)
             .zip(&self.slots)
-            .filter(|(_, run)| run.blocks > 0)
+            .filter(|(_, node)| node.blocks > 0)
     }
 
-    /// Slots in use or free: an upper bound of the number of runs.
+    /// Slots in use or free: an upper bound of the number of nodes.
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }
 }
 
-impl Index<RunId> for Runs {
-    type Output = Run;
+impl Index<NodeId> for Nodes {
+    type Output = Node;
 
-    fn index(&self, id: RunId) -> &Run {
+    fn index(&self, id: NodeId) -> &Node {
         &self.slots[id.index()]
     }
 }
 
-impl IndexMut<RunId> for Runs {
-    fn index_mut(&mut self, id: RunId) -> &mut Run {
+impl IndexMut<NodeId> for Nodes {
+    fn index_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.slots[id.index()]
     }
 }
