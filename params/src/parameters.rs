@@ -195,6 +195,14 @@ impl Params {
             .unwrap_or(self.specs[index].default)
     }
 
+    /// The value as written; `None` where it is empty or no such parameter is declared.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let declared = self.specs.iter().any(|spec| spec.name == name);
+        declared
+            .then(|| self.text(name))
+            .filter(|text| !text.is_empty())
+    }
+
     /// The value of a parameter whose domain is what `T` parses.
     ///
     /// # Panics

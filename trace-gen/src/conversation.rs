@@ -4,11 +4,11 @@
 //! whether the session goes on.
 
 use trace::Hints;
+use trace::synthetic::Text;
 
 use crate::error::GenError;
 use crate::service::Service;
 use crate::world::{Ask, Next, Out, Session};
-use trace::synthetic::Text;
 
 /// One request of the session, and what then becomes of the context.
 #[derive(Clone, Debug)]

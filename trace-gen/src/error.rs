@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use params::{ParamError, UnknownName};
 use trace::TraceError;
 
 /// Why no trace was made. Nothing is written then.
@@ -32,7 +33,13 @@ pub enum GenError {
         u32::MAX
     )]
     Exhausted,
-    /// A parameter is out of range.
+    /// A parameter does not exist or has a value outside its domain.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// There is no family of this name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// A parameter does not fit the others.
     #[error("{name} is {found}; expected {expected}")]
     Parameter {
         /// The parameter.

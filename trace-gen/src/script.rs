@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 
 use trace::Hints;
+use trace::synthetic::{FreshIds, Text};
 
 use crate::error::GenError;
 use crate::service::Service;
 use crate::world::{Ask, Next, Out, Session};
-use trace::synthetic::{FreshIds, Text};
 
 /// One request of a session.
 #[derive(Clone, Debug)]

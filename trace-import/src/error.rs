@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use params::ParamError;
 use trace::TraceError;
 
 use crate::note::Note;
@@ -35,7 +36,10 @@ pub enum ImportError {
     /// The caller is strict, and something would be changed or dropped.
     #[error("strict, so nothing written; the import would have to change or drop:{}", listed(.0))]
     Strict(Vec<Note>),
-    /// A parameter is out of range.
+    /// An option does not exist or has a value outside its domain.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// An option or parameter does not fit the input.
     #[error("{name} is {found}; expected {expected}")]
     Parameter {
         /// The parameter.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use trace::{Body, Content, LoadOptions, Row, TraceReader, TraceWriter, Workload, load};
-use trace_gen::families::{Setup, find};
-use trace_gen::tools::{
+use trace_gen::GeneratorContext;
+use trace_gen::families::find;
+use trace_import::tools::{
     By, Cut, Draw, MergeIds, anonymise, compare, cut, merge, rescale_time, sample, shuffle_sessions,
 };
 
@@ -28,8 +29,8 @@ impl Folder {
 
     fn agents(&self, name: &str, sessions: &str, content: Content, seed: u32) -> PathBuf {
         let family = find("agent").unwrap();
-        let mut values = family.values();
-        let said = [
+        let mut params = family.params();
+        let given = [
             ("sessions", sessions),
             ("template-tokens", "40"),
             ("project-tokens", "9"),
@@ -43,16 +44,16 @@ impl Folder {
             ("summary-tokens", "30"),
             ("rewind-tokens", "20"),
         ];
-        for (name, value) in said {
-            values.set(name, value).unwrap();
+        for (name, value) in given {
+            params.set(name, value).unwrap();
         }
         let path = self.path(name);
-        let setup = Setup {
+        let context = GeneratorContext {
             content,
             seed,
             outputs_known: true,
         };
-        family.write(&path, &values, &setup).unwrap();
+        family.write(&path, &params, &context).unwrap();
         path
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use policy_api::{Hints, Request};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::columns::COLUMN;
@@ -13,7 +14,6 @@ use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
 use crate::token_paths::{SharedTokens, TokenPaths};
 use crate::workload::{BuildError, Workload, WorkloadBuilder};
-use policy_api::{Hints, Request};
 
 /// Block size of token traces where the caller does not say.
 pub const DEFAULT_BLOCK_TOKENS: u32 = 16;

@@ -30,7 +30,7 @@ blocks and local to a session, so every session gets an id space of its own. Sub
 
 The format has no clock that sessions share. Starts are those of this Python, one draw a session in the order of
 reading: r = random.Random(SEED); start = r.uniform(0, SPAN in seconds).",
-    options: &[&SPAN, &SEED],
+    options: &[SPAN, SEED],
     read,
 };
 
@@ -57,7 +57,10 @@ struct Item {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let starts = Starts::new(job.values.seed(&SEED)?, job.values.span_us(&SPAN)?);
+    let starts = Starts::new(
+        job.params.parsed::<u64>(SEED.name),
+        job.params.duration_us(SPAN.name).unsigned_abs(),
+    );
     let files = files(job.input, &[".json", ".jsonl"])?;
     let mut importer = Importer::new(starts);
     for (done, file) in files.iter().enumerate() {

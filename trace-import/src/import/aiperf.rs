@@ -7,20 +7,21 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use params::{Domain, Param};
 use serde::Deserialize;
 use serde_json::Value;
+use trace::synthetic::nth_token;
 use trace::{Body, Content, Row, prompt_blocks};
 
 use super::clock::microseconds;
 use super::format::{ImportFormat, ImportJob};
 use super::ids::full_blocks;
-use super::options::{Kind, Opt};
+use super::options::block_tokens;
 use super::sink::{Links, Order, RowSink, SourceRow, invented_length};
 use super::source::lines;
 use super::tokens::Numbers;
 use crate::error::{ImportError, SourceLocation};
 use crate::note::{Action, Imported};
-use trace::synthetic::nth_token;
 
 pub(super) static FORMAT: ImportFormat = ImportFormat {
     name: "aiperf",
@@ -31,30 +32,23 @@ A request without timestamp arrives after the one before it in its session: that
 hold either what is new (as AIPerf reads them: a prompt is then all rows before, their answers, and the row; a trace of
 synthetic tokens, each id standing for the tokens of its block) or the whole prompt (a trace of blocks; partial last
 blocks are dropped). Rows of text_input have no ids: log their messages and import them as openai-chat.",
-    options: &[&BLOCK_TOKENS, &CONTEXT, &OUTPUT_TOKEN_TIME],
+    options: &[block_tokens("512"), CONTEXT, OUTPUT_TOKEN_TIME],
     read,
 };
 
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("512"),
-};
-
-static CONTEXT: Opt = Opt {
+const CONTEXT: Param = Param {
     name: "context",
-    about: "What a row of a session holds: what is new in it (deltas) or the whole prompt; auto tells by whether every \
+    help: "What a row of a session holds: what is new in it (deltas) or the whole prompt; auto tells by whether every \
             row begins with the full blocks of the one before.",
-    kind: Kind::Choice(&["auto", "deltas", "whole"]),
-    default: Some("auto"),
+    domain: Domain::Choice(&["auto", "deltas", "whole"]),
+    default: "auto",
 };
 
-static OUTPUT_TOKEN_TIME: Opt = Opt {
+const OUTPUT_TOKEN_TIME: Param = Param {
     name: "output-token-time",
-    about: "Time that an output token is taken to need.",
-    kind: Kind::Span,
-    default: Some("20ms"),
+    help: "Time that an output token is taken to need.",
+    domain: Domain::Duration,
+    default: "20ms",
 };
 
 #[derive(Deserialize)]
@@ -89,8 +83,8 @@ struct Reader {
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader {
         sink: RowSink::default(),
-        block_tokens: job.values.count(&BLOCK_TOKENS)?,
-        token_us: i64::try_from(job.values.span_us(&OUTPUT_TOKEN_TIME)?).unwrap_or(i64::MAX),
+        block_tokens: job.block_tokens(),
+        token_us: job.params.duration_us(OUTPUT_TOKEN_TIME.name),
         last: HashMap::new(),
         ids: Vec::new(),
         waited: 0,
@@ -112,7 +106,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         reader.waited,
         "requests have no timestamp: they arrive when the answer before them is done and their delay over",
     );
-    let whole = match job.values.text(&CONTEXT) {
+    let whole = match job.params.get(CONTEXT.name) {
         Some("deltas") => false,
         Some("whole") => true,
         _ => reader.rows_are_whole(),

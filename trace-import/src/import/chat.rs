@@ -5,30 +5,30 @@
 
 use std::borrow::Cow;
 
+use params::{Domain, Param};
 use serde_json::Value;
 use trace::Row;
 
 use super::format::ImportJob;
-use super::options::{Kind, Opt};
 use super::sink::RowSink;
 use super::tokens::Texts;
 use crate::error::{ImportError, SourceLocation};
 use crate::note::Action;
 
 /// How many sessions run at once, for formats without a clock.
-pub(crate) static AT_ONCE: Opt = Opt {
+pub(crate) const AT_ONCE: Param = Param {
     name: "at-once",
-    about: "Sessions that run at a time, in step; when one ends, the next begins.",
-    kind: Kind::Count,
-    default: Some("16"),
+    help: "Sessions that run at a time, in step; when one ends, the next begins.",
+    domain: Domain::Count(1, u32::MAX as u64),
+    default: "16",
 };
 
 /// The pace of a session, for formats without a clock.
-pub(crate) static STEP_GAP: Opt = Opt {
+pub(crate) const STEP_GAP: Param = Param {
     name: "step-gap",
-    about: "Time from one request of a session to the next.",
-    kind: Kind::Span,
-    default: Some("1s"),
+    help: "Time from one request of a session to the next.",
+    domain: Domain::Duration,
+    default: "1s",
 };
 
 /// One request of a conversation.
@@ -93,8 +93,8 @@ pub(crate) fn push_sessions(
     texts: &Texts,
     sessions: Vec<Vec<Turn>>,
 ) -> Result<(), ImportError> {
-    let gap_us = job.values.span_us(&STEP_GAP)?;
-    let at_once = job.values.count(&AT_ONCE)?;
+    let gap_us = job.params.duration_us(STEP_GAP.name).unsigned_abs();
+    let at_once = job.params.parsed::<u32>(AT_ONCE.name);
     let lengths: Vec<_> = sessions.iter().map(Vec::len).collect();
     let places = places(&lengths, at_once as usize);
     for (turns, (slot, first)) in sessions.into_iter().zip(places) {

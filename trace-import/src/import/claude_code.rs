@@ -10,18 +10,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use params::{Domain, Param};
 use serde::Deserialize;
 use serde_json::Value;
+use trace::synthetic::{FreshIds, Text};
 use trace::{Body, Content, Provenance, Request, Row, WorkloadBuilder};
 
 use super::clock::date_us;
 use super::format::{ImportFormat, ImportJob};
-use super::options::{Kind, Opt};
+use super::options::{block_tokens, option_fault};
 use super::sink::{Links, Order, RowSink, invented_length};
 use super::source::{lines, unpacked_name};
 use crate::error::{ImportError, SourceLocation};
 use crate::note::{Action, Imported};
-use trace::synthetic::{FreshIds, Text};
 
 pub(super) static FORMAT: ImportFormat = ImportFormat {
     name: "claude-code",
@@ -33,22 +34,15 @@ and answer that it continues, and is new beyond them; logs have no prompts as se
 tokens in common, as system prompts and tools are shared but not logged. A request arrives when the message that it
 answers was logged. Sub-agents (sidechains) become child sessions. Tells what the provider read from its cache beside
 what a cache without limit would have had.",
-    options: &[&BLOCK_TOKENS, &SYSTEM_TOKENS],
+    options: &[block_tokens("64"), SYSTEM_TOKENS],
     read,
 };
 
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("64"),
-};
-
-static SYSTEM_TOKENS: Opt = Opt {
+const SYSTEM_TOKENS: Param = Param {
     name: "system-tokens",
-    about: "Tokens of the system prompt and tools that all sessions share.",
-    kind: Kind::Seed,
-    default: Some("0"),
+    help: "Tokens of the system prompt and tools that all sessions share.",
+    domain: Domain::Count(0, u64::MAX),
+    default: "0",
 };
 
 const SUBAGENT: &str = "subagent";
@@ -121,10 +115,10 @@ struct Reader {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let block_tokens = job.values.count(&BLOCK_TOKENS)?;
-    let system_tokens = job.values.seed(&SYSTEM_TOKENS)?;
+    let block_tokens = job.block_tokens();
+    let system_tokens = job.params.parsed::<u64>(SYSTEM_TOKENS.name);
     let system_tokens = invented_length("system-tokens", system_tokens)
-        .map_err(|_| SYSTEM_TOKENS.fault(&system_tokens.to_string()))?;
+        .map_err(|_| option_fault(&SYSTEM_TOKENS, &system_tokens.to_string()))?;
     let mut reader = Reader::default();
     let files = logs(job.input)?;
     for (done, file) in files.iter().enumerate() {

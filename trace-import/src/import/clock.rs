@@ -1,25 +1,24 @@
 //! Times: units, calendars, and what to do where a format has no clock.
 
 use chrono::{DateTime, NaiveDateTime};
+use params::{Domain, Param, Params};
 use rand_mt::Mt;
 use serde_json::Value;
 
-use super::options::{Kind, Opt, Values};
-
 /// Over how long sessions start, for formats without a clock that all sessions share.
-pub(crate) static SPAN: Opt = Opt {
+pub(crate) const SPAN: Param = Param {
     name: "span",
-    about: "Sessions start uniformly over this time.",
-    kind: Kind::Span,
-    default: Some("4h"),
+    help: "Sessions start uniformly over this time.",
+    domain: Domain::Duration,
+    default: "4h",
 };
 
 /// The seed of the sessions' starts.
-pub(crate) static SEED: Opt = Opt {
+pub(crate) const SEED: Param = Param {
     name: "seed",
-    about: "Seed of the sessions' starts.",
-    kind: Kind::Seed,
-    default: Some("0"),
+    help: "Seed of the sessions' starts.",
+    domain: Domain::Count(0, u64::MAX),
+    default: "0",
 };
 
 /// Microseconds of a time in units of `unit_us` microseconds, if it is one that a trace can hold.
@@ -31,11 +30,11 @@ pub(crate) fn microseconds(time: f64, unit_us: f64) -> Option<i64> {
 }
 
 /// What a time is counted in.
-pub(crate) static TIME_UNIT: Opt = Opt {
+pub(crate) const TIME_UNIT: Param = Param {
     name: "time-unit",
-    about: "What times are counted in, or that they are dates (ISO 8601).",
-    kind: Kind::Choice(&["s", "ms", "us", "ns", "date"]),
-    default: Some("s"),
+    help: "What times are counted in, or that they are dates (ISO 8601).",
+    domain: Domain::Choice(&["s", "ms", "us", "ns", "date"]),
+    default: "s",
 };
 
 /// What a time is counted in.
@@ -48,8 +47,8 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    pub(crate) fn new(values: &Values) -> Self {
-        match values.text(&TIME_UNIT) {
+    pub(crate) fn new(params: &Params) -> Self {
+        match params.get(TIME_UNIT.name) {
             Some("ms") => Self::Us(1e3),
             Some("us") => Self::Us(1.0),
             Some("ns") => Self::Us(1e-3),

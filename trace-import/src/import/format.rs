@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::options::{Opt, Values};
+use params::{Param, Params};
+
+use super::options::BLOCK_TOKENS;
 use crate::error::ImportError;
 use crate::note::Imported;
 
@@ -16,7 +18,7 @@ pub struct ImportFormat {
     /// What the reader of the help should know: units, what the ids mean, what is missing and taken instead.
     pub details: &'static str,
     /// What can be chosen.
-    pub options: &'static [&'static Opt],
+    pub options: &'static [Param],
     pub(crate) read: fn(&mut ImportJob<'_>) -> Result<Imported, ImportError>,
 }
 
@@ -31,22 +33,9 @@ pub struct ImportJob<'a> {
     /// Fail rather than change or drop anything.
     pub strict: bool,
     /// The options' values.
-    pub values: Values,
+    pub params: Params,
     /// Hears how many files are done and to do.
     pub progress: &'a mut dyn FnMut(usize, usize),
-}
-
-impl ImportFormat {
-    /// The values given for its options (name, value), and the defaults of the rest.
-    ///
-    /// # Errors
-    /// Where the format has no such option, or the option takes something else.
-    pub fn values(
-        &self,
-        given: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Values, ImportError> {
-        Values::new(self.name, self.options, given)
-    }
 }
 
 impl ImportJob<'_> {
@@ -57,5 +46,28 @@ impl ImportJob<'_> {
     /// strict and something would be changed or dropped, or the output cannot be written. Nothing is written then.
     pub fn run(&mut self) -> Result<Imported, ImportError> {
         (self.format.read)(self)
+    }
+
+    /// The size of blocks, of a format that has the option.
+    pub(crate) fn block_tokens(&self) -> u32 {
+        self.params.parsed(BLOCK_TOKENS)
+    }
+
+    /// All options as they would be given, by name.
+    pub(crate) fn options_as_given(&self) -> String {
+        let mut names: Vec<_> = self
+            .format
+            .options
+            .iter()
+            .map(|option| option.name)
+            .collect();
+        names.sort_unstable();
+        names
+            .into_iter()
+            .filter_map(|name| match self.params.get(name)? {
+                "true" => Some(format!(" --{name}")),
+                value => Some(format!(" --{name} {value}")),
+            })
+            .collect()
     }
 }

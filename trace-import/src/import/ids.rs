@@ -2,32 +2,33 @@
 
 use std::borrow::Cow;
 
+use params::{Domain, Param, Params};
+use trace::synthetic::{FreshIds, Text};
 use trace::{Body, Request, Row, WorkloadBuilder, prompt_blocks};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::format::ImportJob;
-use super::options::{Kind, Opt, Values};
+use super::options::option_fault;
 use super::sink::{RowSink, SourceRow, invented_length};
 use crate::error::ImportError;
 use crate::note::Action;
-use trace::synthetic::{FreshIds, Text};
 
 /// What ids stand for.
-pub(crate) static IDS: Opt = Opt {
+pub(crate) const IDS: Param = Param {
     name: "ids",
-    about: "Whether an id stands for its block and all before it, or for its block's content only (chained then); auto \
+    help: "Whether an id stands for its block and all before it, or for its block's content only (chained then); auto \
             tells by whether any id follows two different ones.",
-    kind: Kind::Choice(&["auto", "prefix", "content"]),
-    default: Some("auto"),
+    domain: Domain::Choice(&["auto", "prefix", "content"]),
+    default: "auto",
 };
 
 /// How to invent an identity for prompts of which only the length is known.
-pub(crate) static IDENTITY: Opt = Opt {
+pub(crate) const IDENTITY: Param = Param {
     name: "identity",
-    about: "How to invent what the format does not have: `unique` (no prompt shares anything) or `shared:N` (all begin \
+    help: "How to invent what the format does not have: `unique` (no prompt shares anything) or `shared:N` (all begin \
             with the same N tokens).",
-    kind: Kind::Text("unique|shared:N"),
-    default: None,
+    domain: Domain::Text("unique|shared:N"),
+    default: "",
 };
 
 /// The ids of a prompt's full blocks, and whether that of a partial last block was dropped.
@@ -51,8 +52,8 @@ pub(crate) fn full_blocks(
 }
 
 /// Chains the ids of all rows where they do not stand for their prefixes.
-pub(crate) fn settle(sink: &mut RowSink, values: &Values, block_tokens: u32) {
-    let (action, why) = match values.text(&IDS) {
+pub(crate) fn settle(sink: &mut RowSink, params: &Params, block_tokens: u32) {
+    let (action, why) = match params.get(IDS.name) {
         Some("prefix") => return,
         Some("content") => (Action::Format, "as asked".to_owned()),
         _ => match contradiction(sink.rows(), block_tokens) {
@@ -114,7 +115,7 @@ pub(crate) struct Invented {
 impl Invented {
     /// As the option says; an error where it says nothing.
     pub(crate) fn new(job: &ImportJob<'_>, block_tokens: u32) -> Result<Self, ImportError> {
-        let shared = match job.values.text(&IDENTITY) {
+        let shared = match job.params.get(IDENTITY.name) {
             None => {
                 return Err(ImportError::Input {
                     path: job.input.to_owned(),
@@ -127,9 +128,9 @@ impl Invented {
             Some("unique") => Some(0),
             Some(text) => text.strip_prefix("shared:").and_then(|n| n.parse().ok()),
         };
-        let asked = job.values.text(&IDENTITY).unwrap_or_default();
+        let asked = job.params.get(IDENTITY.name).unwrap_or_default();
         let shared = shared.and_then(|tokens| invented_length("shared", tokens).ok());
-        let shared = shared.ok_or_else(|| IDENTITY.fault(asked))?;
+        let shared = shared.ok_or_else(|| option_fault(&IDENTITY, asked))?;
         let content = trace::Content::Blocks { block_tokens };
         let mut fresh = FreshIds::new(content, 0);
         let mut text = fresh.empty_text();

@@ -17,7 +17,7 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
     details: "\
 A folder of .jsonl files (each may be packed as .zst) or one such file. Rows are sorted by time; prompts may be empty or
 repeat one another. Gives a trace of tokens.",
-    options: &[&TOKENIZER, &NO_OUTPUTS],
+    options: &[TOKENIZER, NO_OUTPUTS],
     read,
 };
 
@@ -30,7 +30,7 @@ struct Record {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let texts = Texts::new(&job.values);
+    let texts = Texts::new(&job.params);
     let mut sink = RowSink::default();
     let files = files(job.input, &[".jsonl"])?;
     for (done, file) in files.iter().enumerate() {

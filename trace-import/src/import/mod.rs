@@ -31,7 +31,6 @@ mod tau_bench;
 mod tokens;
 
 pub use format::{ImportFormat, ImportJob};
-pub use options::{Kind, Opt, Values};
 
 /// The formats, by name.
 pub static FORMATS: &[&ImportFormat] = &[
@@ -55,6 +54,8 @@ pub static FORMATS: &[&ImportFormat] = &[
 
 #[cfg(test)]
 mod tests {
+    use params::Params;
+
     use super::*;
 
     #[test]
@@ -63,9 +64,13 @@ mod tests {
         for format in FORMATS {
             assert!(!format.about.is_empty() && !format.details.is_empty());
             assert!(format.about.len() < 110 && format.about.ends_with('.'));
-            format.values([]).unwrap();
             for option in format.options {
-                assert!(option.about.ends_with('.'), "{}", option.name);
+                assert!(option.help.ends_with('.'), "{}", option.name);
+                if !option.default.is_empty() {
+                    Params::new(format.options)
+                        .set(option.name, option.default)
+                        .unwrap();
+                }
             }
         }
     }

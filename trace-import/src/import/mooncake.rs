@@ -11,7 +11,7 @@ use trace::{Body, Content, Row, prompt_blocks};
 
 use super::clock::microseconds;
 use super::format::{ImportFormat, ImportJob};
-use super::options::{Kind, Opt};
+use super::options::block_tokens;
 use super::sink::{Links, Order, RowSink};
 use super::source::lines;
 use crate::error::{ImportError, SourceLocation};
@@ -23,15 +23,8 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
     details: "\
 Ids stand for a block and its whole prefix, the partial last block included, which is dropped: an engine caches full
 blocks only. Outputs have no ids. The format knows no sessions: every request is its own.",
-    options: &[&BLOCK_TOKENS],
+    options: &[block_tokens("512")],
     read,
-};
-
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("512"),
 };
 
 #[derive(Deserialize)]
@@ -43,7 +36,7 @@ struct Record {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let block_tokens = job.values.count(&BLOCK_TOKENS)?;
+    let block_tokens = job.block_tokens();
     let mut sink = RowSink::default();
     let mut partial = 0;
     for line in lines(job.input)? {

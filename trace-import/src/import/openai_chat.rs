@@ -1,13 +1,13 @@
 //! Logged requests of the chat-completions API: JSON lines, each a request body with `messages`, or an object with
 //! `body` (as in batch files), and the answer where it was logged.
 
+use params::{Domain, Param};
 use serde_json::Value;
 use trace::{Content, Row};
 
 use super::chat::{STEP_GAP, Transcript, tool};
 use super::clock::{TIME_UNIT, Unit};
 use super::format::{ImportFormat, ImportJob};
-use super::options::{Kind, Opt};
 use super::sink::{Links, Order, RowSink};
 use super::source::lines;
 use super::tokens::{NO_OUTPUTS, TOKENIZER, Texts};
@@ -23,28 +23,28 @@ compact JSON object a line. The answer is choices[0].message of the line, of its
 in output. Without a time field requests arrive one step gap apart; without a session field each is its own session,
 else those of a session are linked in order of arrival. Gives a trace of tokens.",
     options: &[
-        &TOKENIZER,
-        &NO_OUTPUTS,
-        &TIME_FIELD,
-        &TIME_UNIT,
-        &SESSION_FIELD,
-        &STEP_GAP,
+        TOKENIZER,
+        NO_OUTPUTS,
+        TIME_FIELD,
+        TIME_UNIT,
+        SESSION_FIELD,
+        STEP_GAP,
     ],
     read,
 };
 
-static TIME_FIELD: Opt = Opt {
+const TIME_FIELD: Param = Param {
     name: "time-field",
-    about: "The field with the time of arrival, in the line or its body; without it, `timestamp` if the first line has it.",
-    kind: Kind::Text("FIELD"),
-    default: None,
+    help: "The field with the time of arrival, in the line or its body; without it, `timestamp` if the first line has it.",
+    domain: Domain::Text("FIELD"),
+    default: "",
 };
 
-static SESSION_FIELD: Opt = Opt {
+const SESSION_FIELD: Param = Param {
     name: "session-field",
-    about: "The field that names the session, in the line or its body.",
-    kind: Kind::Text("FIELD"),
-    default: Some("session_id"),
+    help: "The field that names the session, in the line or its body.",
+    domain: Domain::Text("FIELD"),
+    default: "session_id",
 };
 
 struct Reader {
@@ -61,13 +61,13 @@ struct Reader {
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
     let mut reader = Reader {
-        texts: Texts::new(&job.values),
-        unit: Unit::new(&job.values),
-        gap_us: job.values.span_us(&STEP_GAP)?,
-        asked_time_field: job.values.text(&TIME_FIELD).map(str::to_owned),
+        texts: Texts::new(&job.params),
+        unit: Unit::new(&job.params),
+        gap_us: job.params.duration_us(STEP_GAP.name).unsigned_abs(),
+        asked_time_field: job.params.get(TIME_FIELD.name).map(str::to_owned),
         session_field: job
-            .values
-            .text(&SESSION_FIELD)
+            .params
+            .get(SESSION_FIELD.name)
             .unwrap_or_default()
             .to_owned(),
         time_field: None,

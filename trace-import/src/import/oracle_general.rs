@@ -7,7 +7,7 @@ use std::io::Read;
 use trace::{Body, Content, Row};
 
 use super::format::{ImportFormat, ImportJob};
-use super::options::{Kind, Opt};
+use super::options::{self, block_tokens, option_fault};
 use super::sink::{Links, Order, RowSink};
 use super::source::open;
 use crate::error::{ImportError, SourceLocation};
@@ -20,25 +20,18 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
 Objects are flat: each becomes a prompt of one block without parent, and one token more, because a replay always computes
 a prompt's last token. Sizes and next accesses are left out: every object counts as one block. Every request is its own
 session. The file may be packed as .zst.",
-    options: &[&BLOCK_TOKENS],
+    options: &[block_tokens("16")],
     read,
-};
-
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("16"),
 };
 
 /// Bytes of a record.
 pub(crate) const RECORD_BYTES: usize = 24;
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let block_tokens = job.values.count(&BLOCK_TOKENS)?;
+    let block_tokens = job.block_tokens();
     let prompt_tokens = block_tokens
         .checked_add(1)
-        .ok_or_else(|| BLOCK_TOKENS.fault(&block_tokens.to_string()))?;
+        .ok_or_else(|| option_fault(&options::block_tokens(""), &block_tokens.to_string()))?;
     let mut sink = RowSink::default();
     let mut bytes = Vec::new();
     open(job.input)?

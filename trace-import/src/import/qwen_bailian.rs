@@ -10,7 +10,7 @@ use trace::{Body, Content, Row};
 use super::clock::microseconds;
 use super::format::{ImportFormat, ImportJob};
 use super::ids::{IDS, full_blocks, settle};
-use super::options::{Kind, Opt};
+use super::options::block_tokens;
 use super::sink::{Links, Order, RowSink};
 use super::source::lines;
 use crate::error::{ImportError, SourceLocation};
@@ -22,15 +22,8 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
     details: "\
 A request that names a parent continues the parent's session; the parent has to stand before it. Whether ids stand for
 their whole prefix is told by the ids themselves (see --ids). Partial last blocks are dropped. Outputs have no ids.",
-    options: &[&BLOCK_TOKENS, &IDS],
+    options: &[block_tokens("16"), IDS],
     read,
-};
-
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("16"),
 };
 
 #[derive(Deserialize)]
@@ -57,7 +50,7 @@ struct Reader {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let block_tokens = job.values.count(&BLOCK_TOKENS)?;
+    let block_tokens = job.block_tokens();
     let mut reader = Reader::default();
     for line in lines(job.input)? {
         let (number, text) = line?;
@@ -68,7 +61,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         }
     }
     let mut sink = reader.sink;
-    settle(&mut sink, &job.values, block_tokens);
+    settle(&mut sink, &job.params, block_tokens);
     sink.count(
         Action::Format,
         reader.partial,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
+use trace::synthetic::nth_token;
 use trace::{Body, Content, Row};
 
 use super::clock::Unit;
@@ -18,7 +19,6 @@ use super::source::{files, lines, unpacked_name};
 use super::tokens::Numbers;
 use crate::error::{ImportError, SourceLocation};
 use crate::note::{Action, Imported};
-use trace::synthetic::nth_token;
 
 pub(super) static FORMAT: ImportFormat = ImportFormat {
     name: "ragpulse",

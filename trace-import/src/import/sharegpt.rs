@@ -19,7 +19,7 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
 A .json array or .jsonl lines (may be packed as .zst). One request an answer of the model (gpt, or assistant); its prompt
 is all earlier messages, one compact JSON message a line. The format has no times: sessions run so many at a time, in
 step. Gives a trace of tokens.",
-    options: &[&TOKENIZER, &NO_OUTPUTS, &AT_ONCE, &STEP_GAP],
+    options: &[TOKENIZER, NO_OUTPUTS, AT_ONCE, STEP_GAP],
     read,
 };
 
@@ -38,7 +38,7 @@ struct Message {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let texts = Texts::new(&job.values);
+    let texts = Texts::new(&job.params);
     let mut sink = RowSink::default();
     let mut sessions = Vec::new();
     let mut add = |sink: &mut RowSink,

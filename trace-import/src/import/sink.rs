@@ -340,9 +340,9 @@ fn meta(job: &ImportJob<'_>, content: Content) -> Meta {
             generator: Some(format!(
                 "trace-gen import {}{}",
                 job.format.name,
-                job.values.as_given()
+                job.options_as_given()
             )),
-            seed: job.values.text(&SEED).map(str::to_owned),
+            seed: job.params.get(SEED.name).map(str::to_owned),
             license: None,
         },
     }

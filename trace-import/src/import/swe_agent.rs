@@ -25,7 +25,7 @@ A folder of .traj files (each may be packed as .zst) or one such file. One reque
 within demonstrations excepted. Its prompt is what the step recorded as sent (query, or messages), else the history before
 it, one compact JSON message a line; what a history processor elided is then in it although the model did not see it. Times are
 not recorded: sessions run so many at a time, in step. Gives a trace of tokens.",
-    options: &[&TOKENIZER, &NO_OUTPUTS, &AT_ONCE, &STEP_GAP],
+    options: &[TOKENIZER, NO_OUTPUTS, AT_ONCE, STEP_GAP],
     read,
 };
 
@@ -44,7 +44,7 @@ struct Step {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let texts = Texts::new(&job.values);
+    let texts = Texts::new(&job.params);
     let mut sink = RowSink::default();
     let mut sessions = Vec::new();
     let mut as_sent = 0;

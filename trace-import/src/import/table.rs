@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use csv::{ReaderBuilder, StringRecord, Terminator, Trim};
+use params::{Domain, Param};
 use trace::{Body, Content, Row};
 
 use super::clock::{TIME_UNIT, Unit};
 use super::format::{ImportFormat, ImportJob};
 use super::ids::{IDENTITY, IDS, Invented, full_blocks, settle};
-use super::options::{Kind, Opt};
+use super::options::{block_tokens, option_fault};
 use super::sink::{Links, Order, RowSink};
 use super::source::open;
 use super::tokens::{NO_OUTPUTS, TOKENIZER, Texts};
@@ -21,7 +22,7 @@ pub(super) static AZURE: ImportFormat = ImportFormat {
     details: "\
 The format has lengths and arrivals only. There is no prefix identity in it, so nothing to replay unless one is invented;
 the import refuses until it is told how.",
-    options: &[&IDENTITY, &BLOCK_TOKENS],
+    options: &[IDENTITY, block_tokens("16")],
     read: |job| {
         let map = "arrival=TIMESTAMP,prompt_tokens=ContextTokens,output_tokens=GeneratedTokens";
         read(job, map, Unit::Date)
@@ -34,7 +35,7 @@ pub(super) static BURSTGPT: ImportFormat = ImportFormat {
     details: "\
 The format has lengths and arrivals only. There is no prefix identity in it, so nothing to replay unless one is invented;
 the import refuses until it is told how. The log type becomes the request's kind. Failed requests have an empty response.",
-    options: &[&IDENTITY, &BLOCK_TOKENS],
+    options: &[IDENTITY, block_tokens("16")],
     read: |job| {
         let map = "arrival=Timestamp,prompt_tokens=Request tokens,output_tokens=Response tokens,kind=Log Type";
         read(job, map, Unit::Us(1e6))
@@ -50,34 +51,27 @@ blocks, separated by spaces, commas, semicolons or bars), prompt and output (tex
 a column of ids (with prompt_tokens), or of texts, or invented with --identity (with prompt_tokens).
 Example: --map arrival=time,prompt_tokens=in,output_tokens=out,session=user,ids=blocks --time-unit ms",
     options: &[
-        &MAP, &TIME_UNIT, &DELIMITER, &IDENTITY, &IDS, &BLOCK_TOKENS, &TOKENIZER, &NO_OUTPUTS,
+        MAP, TIME_UNIT, DELIMITER, IDENTITY, IDS, block_tokens("16"), TOKENIZER, NO_OUTPUTS,
     ],
     read: |job| {
-        let map = job.values.text(&MAP).unwrap_or_default().to_owned();
-        let unit = Unit::new(&job.values);
+        let map = job.params.get(MAP.name).unwrap_or_default().to_owned();
+        let unit = Unit::new(&job.params);
         read(job, &map, unit)
     },
 };
 
-static MAP: Opt = Opt {
+const MAP: Param = Param {
     name: "map",
-    about: "Which column has which role.",
-    kind: Kind::Text("ROLE=COLUMN,..."),
-    default: Some("arrival=arrival,prompt_tokens=prompt_tokens,output_tokens=output_tokens"),
+    help: "Which column has which role.",
+    domain: Domain::Text("ROLE=COLUMN,..."),
+    default: "arrival=arrival,prompt_tokens=prompt_tokens,output_tokens=output_tokens",
 };
 
-static DELIMITER: Opt = Opt {
+const DELIMITER: Param = Param {
     name: "delimiter",
-    about: "What separates columns: one character, or `tab`.",
-    kind: Kind::Text("CHAR"),
-    default: Some(","),
-};
-
-static BLOCK_TOKENS: Opt = Opt {
-    name: "block-tokens",
-    about: "Tokens of a block.",
-    kind: Kind::Count,
-    default: Some("16"),
+    help: "What separates columns: one character, or `tab`.",
+    domain: Domain::Text("CHAR"),
+    default: ",",
 };
 
 /// Index of the column of each role.
@@ -103,11 +97,11 @@ enum Source {
 }
 
 fn read(job: &mut ImportJob<'_>, map: &str, unit: Unit) -> Result<Imported, ImportError> {
-    let delimiter = match job.values.text(&DELIMITER) {
+    let delimiter = match job.params.get(DELIMITER.name) {
         None => b',',
         Some("tab") => b'\t',
         Some(text) if text.len() == 1 => text.as_bytes()[0],
-        Some(text) => return Err(DELIMITER.fault(text)),
+        Some(text) => return Err(option_fault(&DELIMITER, text)),
     };
     let mut table = ReaderBuilder::new()
         .delimiter(delimiter)
@@ -121,7 +115,7 @@ fn read(job: &mut ImportJob<'_>, map: &str, unit: Unit) -> Result<Imported, Impo
     };
     let header = table.headers().map_err(fault)?.clone();
     let columns = columns(job, &header, map)?;
-    let block_tokens = job.values.count(&BLOCK_TOKENS)?;
+    let block_tokens = job.block_tokens();
     let mut source = match (columns.ids, columns.prompt) {
         (Some(column), _) => Source::Ids {
             column,
@@ -129,7 +123,7 @@ fn read(job: &mut ImportJob<'_>, map: &str, unit: Unit) -> Result<Imported, Impo
         },
         (None, Some(column)) => Source::Texts {
             column,
-            texts: Texts::new(&job.values),
+            texts: Texts::new(&job.params),
         },
         (None, None) => Source::Invented(Invented::new(job, block_tokens)?),
     };
@@ -220,7 +214,7 @@ impl Rows {
         let content = match source {
             Source::Texts { .. } => Content::Tokens,
             Source::Ids { .. } => {
-                settle(&mut self.sink, &job.values, block_tokens);
+                settle(&mut self.sink, &job.params, block_tokens);
                 self.sink.count(
                     Action::Format,
                     self.partial,
@@ -229,7 +223,7 @@ impl Rows {
                 Content::Blocks { block_tokens }
             }
             Source::Invented(_) => {
-                let how = job.values.text(&IDENTITY).unwrap_or_default();
+                let how = job.params.get(IDENTITY.name).unwrap_or_default();
                 let note = format!(
                     "prompts are invented ({how}): hit rates are those of the invention, not of the traffic"
                 );

@@ -20,7 +20,7 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
 A .json file or a folder of them (each may be packed as .zst). One request a message of the assistant; its prompt is all
 earlier messages, one compact JSON message a line. Tool schemas were part of the real prompts but are not recorded, nor
 are times: sessions run so many at a time, in step. Gives a trace of tokens.",
-    options: &[&TOKENIZER, &NO_OUTPUTS, &AT_ONCE, &STEP_GAP],
+    options: &[TOKENIZER, NO_OUTPUTS, AT_ONCE, STEP_GAP],
     read,
 };
 
@@ -30,7 +30,7 @@ struct Trajectory {
 }
 
 fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
-    let texts = Texts::new(&job.values);
+    let texts = Texts::new(&job.params);
     let mut sink = RowSink::default();
     let mut sessions = Vec::new();
     for file in files(job.input, &[".json"])? {

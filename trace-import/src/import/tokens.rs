@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
+use params::{Domain, Param, Params};
 use tiktoken_rs::CoreBPE;
+use trace::synthetic::nth_token;
 use trace::{Body, Row};
 
-use super::options::{Kind, Opt, Values};
-use trace::synthetic::nth_token;
-
 /// How text becomes tokens.
-pub(crate) static TOKENIZER: Opt = Opt {
+pub(crate) const TOKENIZER: Param = Param {
     name: "tokenizer",
-    about: "What makes tokens of text: its UTF-8 bytes, or a vocabulary of OpenAI's (built in, no download).",
-    kind: Kind::Choice(&[
+    help: "What makes tokens of text: its UTF-8 bytes, or a vocabulary of OpenAI's (built in, no download).",
+    domain: Domain::Choice(&[
         "bytes",
         "cl100k_base",
         "o200k_base",
@@ -20,15 +19,15 @@ pub(crate) static TOKENIZER: Opt = Opt {
         "p50k_base",
         "r50k_base",
     ]),
-    default: Some("bytes"),
+    default: "bytes",
 };
 
 /// Whether a replay knows the tokens of outputs, and so keeps their blocks.
-pub(crate) static NO_OUTPUTS: Opt = Opt {
+pub(crate) const NO_OUTPUTS: Param = Param {
     name: "no-outputs",
-    about: "Leave out the outputs' tokens, only their count stays: they are not cached then.",
-    kind: Kind::Flag,
-    default: None,
+    help: "Leave out the outputs' tokens, only their count stays: they are not cached then.",
+    domain: Domain::Flag,
+    default: "",
 };
 
 /// Makes token rows of texts, as the options say.
@@ -38,9 +37,9 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(crate) fn new(values: &Values) -> Self {
+    pub(crate) fn new(params: &Params) -> Self {
         Self {
-            vocabulary: match values.text(&TOKENIZER) {
+            vocabulary: match params.get(TOKENIZER.name) {
                 Some("cl100k_base") => Some(tiktoken_rs::cl100k_base_singleton()),
                 Some("o200k_base") => Some(tiktoken_rs::o200k_base_singleton()),
                 Some("o200k_harmony") => Some(tiktoken_rs::o200k_harmony_singleton()),
@@ -48,7 +47,7 @@ impl Texts {
                 Some("r50k_base") => Some(tiktoken_rs::r50k_base_singleton()),
                 _ => None,
             },
-            outputs: !values.flag(&NO_OUTPUTS),
+            outputs: !params.flag(NO_OUTPUTS.name),
         }
     }
 

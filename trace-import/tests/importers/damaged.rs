@@ -1,7 +1,7 @@
 //! Damaged inputs: an error that names the location, or a trace that loads; nothing half-written.
 
 use proptest::prelude::*;
-use trace_gen::import::FORMATS;
+use trace_import::import::FORMATS;
 
 use crate::inputs::{Input, OBJECTS, pulse_tables, records, small_inputs};
 use crate::{Folder, shared, try_import, workload};
@@ -90,10 +90,10 @@ fn malformed_rows_are_named_and_nothing_is_written() {
         let before = folder.names();
         let out = folder.path("out.parquet");
         let fault = try_import(format, &file, &out, &input.options, false).unwrap_err();
-        let said = fault.to_string();
+        let given = fault.to_string();
         assert!(
-            said.contains(expected) && said.contains(input.name),
-            "{case}: {said}"
+            given.contains(expected) && given.contains(input.name),
+            "{case}: {given}"
         );
         assert_eq!(folder.names(), before);
     }

@@ -4,17 +4,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use trace::{Content, Workload};
-use trace_gen::export::{Export, TARGETS};
-use trace_gen::families::{Setup, find};
-use trace_gen::inspect::inspect;
+use trace_gen::GeneratorContext;
+use trace_gen::families::find;
+use trace_import::export::{EXPORT_FORMATS, Export};
+use trace_import::inspect::inspect;
 
 use crate::inputs::{OBJECTS, records};
 use crate::{Folder, column, import, workload};
 
-fn export(target: &str, trace: &Path, out: &Path, block_tokens: Option<u32>) {
-    let target = TARGETS.iter().find(|known| known.name == target).unwrap();
+fn export(format: &str, trace: &Path, out: &Path, block_tokens: Option<u32>) {
+    let format = EXPORT_FORMATS
+        .iter()
+        .find(|known| known.name == format)
+        .unwrap();
     let export = Export {
-        target,
+        format,
         trace,
         out,
         block_tokens,
@@ -27,8 +31,8 @@ fn objects_survive_import_and_export() {
     let folder = Folder::new();
     let input = folder.file("in.bin", records(&OBJECTS));
     let (trace, out) = (folder.path("out.parquet"), folder.path("out.bin"));
-    let said = import("oracle-general", &input, &trace, &[]);
-    assert!(said.starts_with("5 requests"), "{said}");
+    let given = import("oracle-general", &input, &trace, &[]);
+    assert!(given.starts_with("5 requests"), "{given}");
     let summary = inspect(&trace, None).unwrap();
     // A hit is a whole object: two of five accesses.
     assert_eq!(summary.infinite_cache_hit_tokens, 2 * 16);
@@ -40,17 +44,17 @@ fn objects_survive_import_and_export() {
 fn generated(folder: &Folder, tokens: bool) -> PathBuf {
     let path = folder.path("generated.parquet");
     let family = find("chat").unwrap();
-    let mut values = family.values();
-    values.set("sessions", "20").unwrap();
+    let mut params = family.params();
+    params.set("sessions", "20").unwrap();
     let content = match tokens {
         true => Content::Tokens,
         false => Content::Blocks { block_tokens: 16 },
     };
-    let setup = Setup {
+    let context = GeneratorContext {
         content,
-        ..Setup::default()
+        ..GeneratorContext::default()
     };
-    family.write(&path, &values, &setup).unwrap();
+    family.write(&path, &params, &context).unwrap();
     path
 }
 

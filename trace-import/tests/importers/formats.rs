@@ -32,13 +32,13 @@ fn parquet_rows_of_sessions_are_like_json_ones() {
 
 #[test]
 fn qwen_chats_are_sessions_and_their_ids_chained_where_needed() {
-    let (said, prefix) = imported("qwen-bailian", "in.jsonl", QWEN, &[]);
-    assert!(said.starts_with("3 requests, 2 sessions"), "{said}");
+    let (given, prefix) = imported("qwen-bailian", "in.jsonl", QWEN, &[]);
+    assert!(given.starts_with("3 requests, 2 sessions"), "{given}");
     assert!(
-        said.contains("kept     1 requests continue a chat"),
-        "{said}"
+        given.contains("kept     1 requests continue a chat"),
+        "{given}"
     );
-    assert!(!said.contains("chained"), "{said}");
+    assert!(!given.contains("chained"), "{given}");
     assert_eq!(arrivals_ms(&prefix), [500, 2_000, 2_000]);
     assert_eq!(column(&prefix, |request| request.session_id), [0, 0, 1]);
     assert_eq!(column(&prefix, |request| request.step), [0, 1, 1]);
@@ -48,10 +48,10 @@ fn qwen_chats_are_sessions_and_their_ids_chained_where_needed() {
     assert_eq!(column(&prefix, |request| request.path_blocks), [2, 4, 1]);
 
     let content = QWEN.replace("[1,2,4,5]", "[1,2,4,2]");
-    let (said, chained) = imported("qwen-bailian", "in.jsonl", &content, &[]);
+    let (given, chained) = imported("qwen-bailian", "in.jsonl", &content, &[]);
     assert!(
-        said.contains("changed  ids taken as names of content"),
-        "{said}"
+        given.contains("changed  ids taken as names of content"),
+        "{given}"
     );
     assert_eq!(column(&chained, |request| request.seen_blocks), [0, 2, 1]);
     assert_eq!(chained.distinct_blocks(), 4);
@@ -65,8 +65,8 @@ fn qwen_chats_are_sessions_and_their_ids_chained_where_needed() {
 
 #[test]
 fn aiperf_sessions_wait_for_the_answer_and_their_delay() {
-    let (said, workload) = imported("aiperf", "in.jsonl", AIPERF, &[]);
-    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    let (given, workload) = imported("aiperf", "in.jsonl", AIPERF, &[]);
+    assert!(given.starts_with("4 requests, 2 sessions"), "{given}");
     // 10 tokens at 20 ms and a delay of 500 ms; then 20 tokens and 100 ms.
     assert_eq!(arrivals_ms(&workload), [1_000, 1_100, 1_700, 2_200]);
     let parents = column(&workload, |request| request.parent_request);
@@ -87,8 +87,8 @@ fn aiperf_rows_that_hold_what_is_new_build_up_their_sessions() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", text);
     let out = folder.path("out.parquet");
-    let said = import("aiperf", &input, &out, &[("block-tokens", "4")]);
-    assert!(said.contains("rows hold what is new"), "{said}");
+    let given = import("aiperf", &input, &out, &[("block-tokens", "4")]);
+    assert!(given.contains("rows hold what is new"), "{given}");
     let tokens = workload(&out, Some(1));
     assert_eq!(arrivals_ms(&tokens), [0, 1, 21, 60]);
     let lengths = column(&tokens, |request| request.prompt_tokens);
@@ -98,8 +98,8 @@ fn aiperf_rows_that_hold_what_is_new_build_up_their_sessions() {
     // cached.
     assert_eq!(column(&tokens, |request| request.seen_blocks), [0, 4, 4, 8]);
     let whole = [("block-tokens", "4"), ("context", "whole")];
-    let said = import("aiperf", &input, &out, &whole);
-    assert!(!said.contains("rows hold what is new"), "{said}");
+    let given = import("aiperf", &input, &out, &whole);
+    assert!(!given.contains("rows hold what is new"), "{given}");
 }
 
 #[test]
@@ -107,10 +107,13 @@ fn chat_requests_become_tokens() {
     let folder = Folder::new();
     let input = folder.file("in.jsonl", CHAT);
     let out = folder.path("out.parquet");
-    let said = import("openai-chat", &input, &out, &[]);
-    assert!(said.starts_with("3 requests, 2 sessions"), "{said}");
-    assert!(said.contains("changed  1 rows were out of order"), "{said}");
-    assert!(said.contains("1 requests were logged without"), "{said}");
+    let given = import("openai-chat", &input, &out, &[]);
+    assert!(given.starts_with("3 requests, 2 sessions"), "{given}");
+    assert!(
+        given.contains("changed  1 rows were out of order"),
+        "{given}"
+    );
+    assert!(given.contains("1 requests were logged without"), "{given}");
     let bytes = workload(&out, Some(1));
     assert_eq!(arrivals_ms(&bytes), [0, 500, 10_000]);
     let first = r#"{"role":"user","content":"hello"}"#.len() as u32 + 1;
@@ -148,8 +151,8 @@ fn chat_requests_without_times_arrive_one_after_another() {
         .replace("\"timestamp\": 20, ", "");
     let text = text.replace("\"timestamp\": 30, ", "");
     let gap = [("step-gap", "2s")];
-    let (said, workload) = imported("openai-chat", "in.jsonl", &text, &gap);
-    assert!(said.contains("requests arrive 2 s apart"), "{said}");
+    let (given, workload) = imported("openai-chat", "in.jsonl", &text, &gap);
+    assert!(given.contains("requests arrive 2 s apart"), "{given}");
     assert_eq!(arrivals_ms(&workload), [0, 2_000, 4_000]);
     let dated = CHAT.replace("20.5", "\"1970-01-01T00:00:01Z\"");
     let dated = dated.replace(": 20,", ": \"1970-01-01T00:00:00Z\",");
@@ -161,13 +164,13 @@ fn chat_requests_without_times_arrive_one_after_another() {
 #[test]
 fn sharegpt_conversations_run_so_many_at_a_time() {
     let one = [("at-once", "1")];
-    let (said, workload) = imported("sharegpt", "in.json", SHAREGPT, &one);
-    assert!(said.starts_with("3 requests, 2 sessions"), "{said}");
+    let (given, workload) = imported("sharegpt", "in.json", SHAREGPT, &one);
+    assert!(given.starts_with("3 requests, 2 sessions"), "{given}");
     assert!(
-        said.contains("dropped  1 conversations without an answer"),
-        "{said}"
+        given.contains("dropped  1 conversations without an answer"),
+        "{given}"
     );
-    assert!(said.contains("kept     1 prompts are empty"), "{said}");
+    assert!(given.contains("kept     1 prompts are empty"), "{given}");
     assert_eq!(arrivals_ms(&workload), [0, 1_000, 2_000]);
     let line = r#"{"role":"user","content":"1"}"#.len() as u32 + 1;
     let answer = r#"{"role":"assistant","content":"2"}"#.len() as u32 + 1;
@@ -180,15 +183,15 @@ fn sharegpt_conversations_run_so_many_at_a_time() {
 
 #[test]
 fn claude_code_logs_are_checked_against_the_provider() {
-    let (said, workload) = imported("claude-code", "log.jsonl", CLAUDE, &[]);
-    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    let (given, workload) = imported("claude-code", "log.jsonl", CLAUDE, &[]);
+    assert!(given.starts_with("4 requests, 2 sessions"), "{given}");
     // 15 blocks of 64 of the first prompt, and 6 of it for the shortened one.
     assert!(
-        said.contains("of 3100 prompt tokens the provider read 1000 from its cache (0.3226)")
-            && said.contains("had 1344 (0.4335)"),
-        "{said}"
+        given.contains("of 3100 prompt tokens the provider read 1000 from its cache (0.3226)")
+            && given.contains("had 1344 (0.4335)"),
+        "{given}"
     );
-    assert!(said.contains("kept     1 prompts are shorter"), "{said}");
+    assert!(given.contains("kept     1 prompts are shorter"), "{given}");
     assert_eq!(arrivals_ms(&workload), [0, 10_000, 11_000, 21_000]);
     let lengths = column(&workload, |request| {
         (request.prompt_tokens, request.output_tokens)
@@ -224,20 +227,23 @@ fn a_resumed_session_repeats_no_request() {
         CLAUDE.replace("\"sessionId\":\"s\"", "\"sessionId\":\"t\""),
     );
     let out = folder.path("out.parquet");
-    let said = import("claude-code", &folder.path(""), &out, &[]);
-    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    let given = import("claude-code", &folder.path(""), &out, &[]);
+    assert!(given.starts_with("4 requests, 2 sessions"), "{given}");
 }
 
 #[test]
 fn columns_of_a_table_have_the_roles_they_are_given() {
     let map = format!("{TABLE_MAP},ids=blocks");
     let options = [("map", &*map), ("block-tokens", "4")];
-    let (said, workload) = imported("csv", "in.csv", TABLE, &options);
-    assert!(said.starts_with("3 requests, 2 sessions"), "{said}");
-    assert!(said.contains("changed  1 rows were out of order"), "{said}");
+    let (given, workload) = imported("csv", "in.csv", TABLE, &options);
+    assert!(given.starts_with("3 requests, 2 sessions"), "{given}");
     assert!(
-        said.contains("1 requests end in a partial last block"),
-        "{said}"
+        given.contains("changed  1 rows were out of order"),
+        "{given}"
+    );
+    assert!(
+        given.contains("1 requests end in a partial last block"),
+        "{given}"
     );
     assert_eq!(arrivals_ms(&workload), [0, 0, 500]);
     assert_eq!(
@@ -271,9 +277,12 @@ fn burstgpt_rows_keep_their_log_type() {
     let text = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
         5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,0,1087,API log\n";
     let identity = [("identity", "unique")];
-    let (said, workload) = imported("burstgpt", "in.csv", text, &identity);
-    assert!(said.contains("prompts are invented (unique)"), "{said}");
-    assert!(said.contains("kept     1 outputs have no tokens"), "{said}");
+    let (given, workload) = imported("burstgpt", "in.csv", text, &identity);
+    assert!(given.contains("prompts are invented (unique)"), "{given}");
+    assert!(
+        given.contains("kept     1 outputs have no tokens"),
+        "{given}"
+    );
     assert_eq!(arrivals_ms(&workload), [0, 40_000]);
     assert_eq!(workload.kinds(), ["", "Conversation log", "API log"]);
 }
@@ -313,15 +322,15 @@ fn repeated_rows_and_prompts_are_kept_and_told() {
         )
     };
     let text = [chat(1, "s"), chat(2, "s"), chat(2, "t"), chat(3, "s")].concat();
-    let (said, _) = imported("lmcache-agent", "in.jsonl", &text, &[]);
-    assert!(said.starts_with("4 requests, 2 sessions"), "{said}");
+    let (given, _) = imported("lmcache-agent", "in.jsonl", &text, &[]);
+    assert!(given.starts_with("4 requests, 2 sessions"), "{given}");
     assert!(
-        said.contains("kept     1 rows repeat an earlier one"),
-        "{said}"
+        given.contains("kept     1 rows repeat an earlier one"),
+        "{given}"
     );
     assert!(
-        said.contains("kept     2 prompts repeat an earlier prompt"),
-        "{said}"
+        given.contains("kept     2 prompts repeat an earlier prompt"),
+        "{given}"
     );
 }
 

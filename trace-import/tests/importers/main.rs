@@ -13,10 +13,12 @@ mod real;
 
 use std::path::{Path, PathBuf};
 
+use params::Params;
 use tempfile::TempDir;
 use trace::{LoadOptions, Request, Workload, load};
-use trace_gen::ImportError;
-use trace_gen::import::{FORMATS, Imported, Job, Values};
+use trace_import::ImportError;
+use trace_import::Imported;
+use trace_import::import::{FORMATS, ImportJob};
 
 /// A folder for one test.
 struct Folder(TempDir);
@@ -53,15 +55,16 @@ fn try_import(
     strict: bool,
 ) -> Result<Imported, ImportError> {
     let format = FORMATS.iter().find(|known| known.name == format).unwrap();
-    let options = options
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Job {
+    let mut params = Params::new(format.options);
+    for (name, value) in options {
+        params.set(name, value)?;
+    }
+    ImportJob {
         format,
         input,
         out,
         strict,
-        values: Values::new(format, options)?,
+        params,
         progress: &mut |_, _| {},
     }
     .run()
@@ -83,8 +86,8 @@ fn imported(format: &str, name: &str, text: &str, options: &[(&str, &str)]) -> (
     let folder = Folder::new();
     let input = folder.file(name, text);
     let out = folder.path("out.parquet");
-    let said = import(format, &input, &out, options);
-    (said, workload(&out, None))
+    let given = import(format, &input, &out, options);
+    (given, workload(&out, None))
 }
 
 fn workload(path: &Path, block_tokens: Option<u32>) -> Workload {

@@ -1,10 +1,10 @@
 //! Real data sets and their known figures.
 
-use trace_gen::inspect::{Quantiles, Summary, inspect};
+use trace_import::inspect::{Quantiles, Summary, inspect};
 
 use crate::{Folder, import, shared, try_import};
 
-/// The figures of a real data set after its import, and what the import said.
+/// The figures of a real data set after its import, and what the import given.
 fn real(
     format: &str,
     name: &str,
@@ -13,8 +13,8 @@ fn real(
 ) -> Option<(Summary, String)> {
     let folder = Folder::new();
     let out = folder.path("out.parquet");
-    let said = import(format, &shared(name)?, &out, options);
-    Some((inspect(&out, block_tokens).unwrap(), said))
+    let given = import(format, &shared(name)?, &out, options);
+    Some((inspect(&out, block_tokens).unwrap(), given))
 }
 
 fn rate(summary: &Summary) -> String {
@@ -26,7 +26,7 @@ const UNKNOWN_OUTPUTS: &[(&str, &str)] = &[("no-outputs", "true")];
 #[test]
 fn miniswe_has_its_known_figures() {
     let name = "lmcache-agent-trace/miniswe";
-    let Some((summary, said)) = real("lmcache-agent", name, UNKNOWN_OUTPUTS, Some(64)) else {
+    let Some((summary, given)) = real("lmcache-agent", name, UNKNOWN_OUTPUTS, Some(64)) else {
         return;
     };
     assert_eq!((summary.requests, summary.sessions), (267, 14));
@@ -35,25 +35,25 @@ fn miniswe_has_its_known_figures() {
     assert_eq!(summary.distinct_blocks, 5_842);
     assert_eq!(rate(&summary), "0.936");
     assert!(
-        said.contains("changed  74 rows were out of order"),
-        "{said}"
+        given.contains("changed  74 rows were out of order"),
+        "{given}"
     );
 }
 
 #[test]
 fn magagent_has_its_known_figures() {
     let name = "lmcache-agent-trace/magagent";
-    let Some((summary, said)) = real("lmcache-agent", name, UNKNOWN_OUTPUTS, Some(64)) else {
+    let Some((summary, given)) = real("lmcache-agent", name, UNKNOWN_OUTPUTS, Some(64)) else {
         return;
     };
     assert_eq!((summary.requests, summary.sessions), (481, 17));
     assert_eq!(summary.block_touches, 65_481);
     assert_eq!(summary.distinct_blocks, 11_390);
     assert_eq!(rate(&summary), "0.823");
-    assert!(said.contains("kept     45 prompts are empty"), "{said}");
+    assert!(given.contains("kept     45 prompts are empty"), "{given}");
     assert!(
-        said.contains("316 prompts repeat an earlier prompt"),
-        "{said}"
+        given.contains("316 prompts repeat an earlier prompt"),
+        "{given}"
     );
 }
 
@@ -71,13 +71,13 @@ fn tau_bench_has_its_known_rates_without_and_with_outputs() {
 
 #[test]
 fn ragpulse_segments_are_chained() {
-    let Some((summary, said)) = real("ragpulse", "ragpulse", &[], Some(16)) else {
+    let Some((summary, given)) = real("ragpulse", "ragpulse", &[], Some(16)) else {
         return;
     };
     assert_eq!(summary.requests, 3_800);
     assert_eq!(rate(&summary), "0.315");
     // Without the template's tokens in the denominator.
-    let template: u64 = said
+    let template: u64 = given
         .split(" template tokens")
         .next()
         .and_then(|text| text.split_whitespace().last())
@@ -91,13 +91,13 @@ fn ragpulse_segments_are_chained() {
 
 #[test]
 fn swe_agent_runs_become_sessions() {
-    let Some((summary, said)) = real("swe-agent", "swe-agent", &[], Some(64)) else {
+    let Some((summary, given)) = real("swe-agent", "swe-agent", &[], Some(64)) else {
         return;
     };
     assert_eq!((summary.requests, summary.sessions), (114, 12));
     assert!(
-        said.contains("1 runs recorded the prompts as sent"),
-        "{said}"
+        given.contains("1 runs recorded the prompts as sent"),
+        "{given}"
     );
 }
 
