@@ -16,7 +16,7 @@ pub enum GenError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// Its reason.
         source: std::io::Error,
     },
     /// A file cannot be used.

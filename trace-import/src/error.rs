@@ -19,7 +19,7 @@ pub enum ImportError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// Its reason.
         source: std::io::Error,
     },
     /// There is nothing to import.

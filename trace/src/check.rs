@@ -8,6 +8,9 @@ use crate::meta::Content;
 use crate::row::{Body, Row, path_blocks, prompt_blocks};
 use crate::schema::{OUTPUT, OUTPUT_BLOCKS, PROMPT, PROMPT_BLOCKS, body_columns};
 
+/// The latest arrival: beyond it a float no longer tells microseconds apart, and sums of times could overflow.
+pub const LATEST_ARRIVAL_US: i64 = 1 << 53;
+
 /// Checks rows in the order of the file; reader and writer keep the same rules.
 #[derive(Debug)]
 pub(crate) struct RowChecker {
@@ -25,15 +28,9 @@ impl RowChecker {
         }
     }
 
+    /// Checks the next row. A row that is refused leaves no trace: the next one is checked as if it had not been.
     pub(crate) fn check(&mut self, row: &Row<'_>) -> Result<(), Fault> {
         self.check_arrival(row.arrival_us)?;
-        if !self.request_ids.insert(row.request_id) {
-            return Err(Fault::new(
-                COLUMN.request_id.name,
-                format!("{}, which an earlier row has", row.request_id),
-                "an id of its own",
-            ));
-        }
         let total = u64::from(row.prompt_tokens) + u64::from(row.output_tokens);
         if total > u64::from(u32::MAX) {
             return Err(Fault::new(
@@ -42,12 +39,24 @@ impl RowChecker {
                 format!("at most {}", u32::MAX),
             ));
         }
+        self.check_body(row)?;
+        if !self.request_ids.insert(row.request_id) {
+            return Err(Fault::new(
+                COLUMN.request_id.name,
+                format!("{}, which an earlier row has", row.request_id),
+                "an id of its own",
+            ));
+        }
+        self.last_arrival_us = row.arrival_us;
+        Ok(())
+    }
+
+    fn check_body(&self, row: &Row<'_>) -> Result<(), Fault> {
         match (self.content, &row.body) {
-            (Content::Tokens, Body::Tokens { prompt, output }) => check_tokens(
-                row,
-                prompt.len(),
-                output.as_ref().map(|output| output.len()),
-            ),
+            (Content::Tokens, Body::Tokens { prompt, output }) => {
+                let output = output.as_ref().map(|output| output.len());
+                check_tokens(row, prompt.len(), output)
+            }
             (Content::Blocks { block_tokens }, Body::Blocks { prompt, output }) => {
                 let output = output.as_ref().map(|output| output.len());
                 check_blocks(row, block_tokens, prompt.len(), output)
@@ -60,10 +69,12 @@ impl RowChecker {
         }
     }
 
-    fn check_arrival(&mut self, arrival_us: i64) -> Result<(), Fault> {
+    fn check_arrival(&self, arrival_us: i64) -> Result<(), Fault> {
         let fault = |expected| Fault::new(COLUMN.arrival_us.name, arrival_us.to_string(), expected);
-        if arrival_us < 0 {
-            return Err(fault("microseconds from 0 on".to_owned()));
+        if !(0..=LATEST_ARRIVAL_US).contains(&arrival_us) {
+            return Err(fault(format!(
+                "microseconds from 0 to 2^53 ({LATEST_ARRIVAL_US}, 285 years)"
+            )));
         }
         if arrival_us < self.last_arrival_us {
             let before = self.last_arrival_us;
@@ -71,7 +82,6 @@ impl RowChecker {
                 "rows sorted by arrival (the row before has {before})"
             )));
         }
-        self.last_arrival_us = arrival_us;
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ mod workload;
 mod writer;
 
 pub use atomic::{AtomicFile, remove_unfinished};
+pub use check::LATEST_ARRIVAL_US;
 pub use error::TraceError;
 pub use foreign::json_rows;
 pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};

@@ -43,6 +43,23 @@ pub struct Loaded {
 
 /// Loads a trace file.
 ///
+/// ```
+/// use std::path::Path;
+/// use trace::{LoadOptions, load};
+///
+/// let loaded = load(Path::new("../examples/agent.parquet"), &LoadOptions::default())?;
+/// let workload = &loaded.workload;
+/// let mut hit_blocks = 0;
+/// for request in workload.requests() {
+///     // Dense ids of the request's blocks, the prompt's first. A block's id implies its whole prefix.
+///     assert_eq!(workload.path(request).len(), request.path_blocks as usize);
+///     // What an infinite cache would hit: the leading blocks that earlier requests touched.
+///     hit_blocks += request.seen_blocks.min(request.usable_blocks(workload.block_tokens()));
+/// }
+/// assert_eq!((workload.requests().len(), hit_blocks), (1_269, 996_878));
+/// # Ok::<(), trace::TraceError>(())
+/// ```
+///
 /// # Errors
 /// Where the file cannot be read or breaks a rule of the schema; the error names file, row and column.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, TraceError> {

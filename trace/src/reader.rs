@@ -149,12 +149,12 @@ pub(crate) fn guarded<T>(
     step: impl FnOnce() -> Result<T, TraceError>,
 ) -> Result<T, TraceError> {
     std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-        let said = panic
+        let message = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or(panic.downcast_ref::<&str>().copied())
             .unwrap_or("no reason given");
-        let reason = format!("damaged: the decoder gave up ({said})");
+        let reason = format!("damaged: the decoder gave up ({message})");
         Err(TraceError::not_parquet(path, &reason))
     })
 }

@@ -9,7 +9,7 @@ use policy_api::Hints;
 pub struct Row<'a> {
     /// The request's id.
     pub request_id: u64,
-    /// Arrival in microseconds on the trace's clock, 0 or later, never before the row above.
+    /// Arrival in microseconds on the trace's clock, from 0 to [`crate::LATEST_ARRIVAL_US`], never before the row above.
     pub arrival_us: i64,
     /// The session the request belongs to.
     pub session_id: u64,
@@ -17,7 +17,7 @@ pub struct Row<'a> {
     pub step: u32,
     /// The request whose end made this one possible.
     pub parent_request: Option<u64>,
-    /// What sort of request it is; empty for "not said".
+    /// What sort of request it is; empty where unknown.
     pub kind: Cow<'a, str>,
     /// Tenant.
     pub tenant: u32,

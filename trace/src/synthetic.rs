@@ -234,6 +234,14 @@ impl Text {
     }
 
     /// The ids of the full blocks; none of a text of tokens.
+    pub fn blocks(&self) -> &[u64] {
+        match &self.ids {
+            Ids::Tokens(_) => &[],
+            Ids::Blocks { ids, .. } => ids,
+        }
+    }
+
+    /// The ids of the full blocks; none of a text of tokens.
     pub fn into_blocks(self) -> Vec<u64> {
         match self.ids {
             Ids::Tokens(_) => Vec::new(),

@@ -32,7 +32,7 @@ A log file, or a folder of them and all folders below (such as ~/.claude/project
 has the length that the provider counted (input, cache creation and cache read tokens together), begins with the prompt
 and answer that it continues, and is new beyond them; logs have no prompts as sent. Sessions begin with --system-tokens
 tokens in common, as system prompts and tools are shared but not logged. A request arrives when the message that it
-answers was logged. Sub-agents (sidechains) become child sessions. Tells what the provider read from its cache beside
+answers was logged. Sub-agents (sidechains) become child sessions. Reports what the provider read from its cache beside
 what a cache without limit would have had.",
     options: &[block_tokens("64"), SYSTEM_TOKENS],
     read,
@@ -281,18 +281,16 @@ impl Reader {
 
     /// Makes a row of every answer; returns how many prompts are shorter than the prompt that they continue.
     fn push_rows(&mut self, system: &Text, fresh: &mut FreshIds) -> u64 {
-        let mut texts: Vec<Text> = Vec::new();
+        let mut texts = Continued::new(&self.answers);
         let mut steps = HashMap::new();
         let mut shorter = 0;
-        for answer in &self.answers {
-            let mut text = answer
-                .continues
-                .map_or(system, |before| &texts[before])
-                .clone();
-            let continued = answer
-                .continues
-                .map(|before| self.answers[before].prompt_tokens);
-            shorter += u64::from(continued.is_some_and(|tokens| answer.prompt_tokens < tokens));
+        for (index, answer) in self.answers.iter().enumerate() {
+            let continued = answer.continues.and_then(|before| {
+                let tokens = self.answers[before].prompt_tokens;
+                shorter += u64::from(answer.prompt_tokens < tokens);
+                texts.take(before)
+            });
+            let mut text = continued.unwrap_or_else(|| system.clone());
             text.truncate(answer.prompt_tokens);
             text.grow(answer.prompt_tokens - text.len_tokens(), fresh);
             let step: &mut u32 = steps.entry(&answer.session).or_default();
@@ -306,17 +304,52 @@ impl Reader {
                 prompt_tokens: answer.prompt_tokens,
                 output_tokens: answer.output_tokens,
                 body: Body::Blocks {
-                    prompt: Cow::Owned(text.clone().into_blocks()),
+                    prompt: Cow::Owned(text.blocks().to_vec()),
                     output: None,
                 },
                 ..Row::default()
             };
             *step += 1;
             text.grow(answer.output_tokens, fresh);
-            texts.push(text);
+            texts.keep(index, text);
             self.sink.push(answer.location.clone(), row);
         }
         shorter
+    }
+}
+
+/// Texts of answers that later answers continue, each kept until the last of them.
+struct Continued {
+    /// Answers that continue each.
+    left: HashMap<usize, u32>,
+    texts: HashMap<usize, Text>,
+}
+
+impl Continued {
+    fn new(answers: &[Answer]) -> Self {
+        let mut left = HashMap::new();
+        for before in answers.iter().filter_map(|answer| answer.continues) {
+            *left.entry(before).or_insert(0) += 1;
+        }
+        Self {
+            left,
+            texts: HashMap::new(),
+        }
+    }
+
+    fn keep(&mut self, index: usize, text: Text) {
+        if self.left.contains_key(&index) {
+            self.texts.insert(index, text);
+        }
+    }
+
+    fn take(&mut self, index: usize) -> Option<Text> {
+        let left = self.left.get_mut(&index)?;
+        *left -= 1;
+        match *left {
+            0 => self.texts.remove(&index),
+            _ => self.texts.get(&index).cloned(),
+        }
     }
 }
 

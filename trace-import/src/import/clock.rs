@@ -4,6 +4,7 @@ use chrono::{DateTime, NaiveDateTime};
 use params::{Domain, Param, Params};
 use rand_mt::Mt;
 use serde_json::Value;
+use trace::LATEST_ARRIVAL_US;
 
 /// Over how long sessions start, for formats without a clock that all sessions share.
 pub(crate) const SPAN: Param = Param {
@@ -23,10 +24,10 @@ pub(crate) const SEED: Param = Param {
 
 /// Microseconds of a time in units of `unit_us` microseconds, if it is one that a trace can hold.
 pub(crate) fn microseconds(time: f64, unit_us: f64) -> Option<i64> {
-    /// Beyond this a float no longer tells microseconds apart: 285 years.
-    const LATEST_US: f64 = 9_007_199_254_740_992.0;
     let us = (time * unit_us).round();
-    (0.0..=LATEST_US).contains(&us).then_some(us as i64)
+    (0.0..=LATEST_ARRIVAL_US as f64)
+        .contains(&us)
+        .then_some(us as i64)
 }
 
 /// What a time is counted in.

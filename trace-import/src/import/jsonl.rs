@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use trace::{Body, Content, Meta, Request, Row, TraceWriter, WorkloadBuilder};
+use trace::{Body, Content, Meta, Request, Row, TraceError, TraceWriter, WorkloadBuilder};
 
 use super::format::{ImportFormat, ImportJob};
 use super::source::lines;
@@ -43,13 +43,23 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
     for line in lines {
         let (number, text) = line?;
         let row: Result<Row<'static>, _> = serde_json::from_str(&text);
-        let written = row
-            .map_err(|fault| fault.to_string())
-            .and_then(|row| paths.check(&row).map(|()| row))
-            .and_then(|row| {
-                sessions.insert(row.session_id);
-                writer.write(&row).map_err(|fault| fault.to_string())
-            });
+        let row = row.map_err(|fault| fault.to_string());
+        let checked = row.and_then(|row| paths.check(&row).map(|()| row));
+        let written = match checked {
+            Err(reason) => Err(reason),
+            Ok(row) => match writer.write(&row) {
+                Err(TraceError::Value {
+                    column,
+                    found,
+                    expected,
+                    ..
+                }) => Err(format!("column `{column}`: {found}; expected {expected}")),
+                other => other.map(|()| {
+                    sessions.insert(row.session_id);
+                    Ok(())
+                })?,
+            },
+        };
         if let Err(reason) = written {
             rejected.add(&SourceLocation::line(job.input, number), &reason);
         }
@@ -62,7 +72,8 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
     })
 }
 
-/// Checks that block ids stand for their prefixes.
+/// Checks that block ids stand for their prefixes, up to the first that does not: from there on nobody knows which of two
+/// paths is wrong.
 struct Paths(Option<WorkloadBuilder>);
 
 impl Paths {
@@ -78,8 +89,10 @@ impl Paths {
             return Ok(());
         };
         let path = [prompt, output.as_deref().unwrap_or_default()].concat();
-        builder
-            .push(Request::default(), &path)
-            .map_err(|fault| fault.to_string())
+        let pushed = builder.push(Request::default(), &path);
+        if pushed.is_err() {
+            self.0 = None;
+        }
+        pushed.map_err(|fault| fault.to_string())
     }
 }

@@ -21,7 +21,7 @@ pub(super) static FORMAT: ImportFormat = ImportFormat {
     about: "JSON lines with chat_id, parent_chat_id, timestamp (s), lengths, type, turn, hash_ids.",
     details: "\
 A request that names a parent continues the parent's session; the parent has to stand before it. Whether ids stand for
-their whole prefix is told by the ids themselves (see --ids). Partial last blocks are dropped. Outputs have no ids.",
+their whole prefix follows from the ids themselves (see --ids). Partial last blocks are dropped. Outputs have no ids.",
     options: &[block_tokens("16"), IDS],
     read,
 };

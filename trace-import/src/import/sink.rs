@@ -114,7 +114,7 @@ impl RowSink {
         self.notes.push(Note { action, text });
     }
 
-    /// A note if there is anything to tell.
+    /// A note if there is anything to report.
     pub(crate) fn count(&mut self, action: Action, count: u64, text: &str) {
         if count > 0 {
             self.note(action, format!("{count} {text}"));
@@ -161,7 +161,7 @@ impl RowSink {
         if links == Links::ByArrival {
             link(&mut self.rows);
         }
-        self.tell(out_of_order);
+        self.report(out_of_order);
         check_paths(content, &self.rows)?;
         if job.strict {
             refuse(&self.notes)?;
@@ -185,7 +185,7 @@ impl RowSink {
     }
 
     /// Notes that any format may give cause to.
-    fn tell(&mut self, out_of_order: u64) {
+    fn report(&mut self, out_of_order: u64) {
         self.count(
             Action::Changed,
             out_of_order,

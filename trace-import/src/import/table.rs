@@ -21,7 +21,7 @@ pub(super) static AZURE: ImportFormat = ImportFormat {
     about: "Azure LLM inference traces: TIMESTAMP (date), ContextTokens, GeneratedTokens.",
     details: "\
 The format has lengths and arrivals only. There is no prefix identity in it, so nothing to replay unless one is invented;
-the import refuses until it is told how.",
+the import fails until --identity says how.",
     options: &[IDENTITY, block_tokens("16")],
     read: |job| {
         let map = "arrival=TIMESTAMP,prompt_tokens=ContextTokens,output_tokens=GeneratedTokens";
@@ -34,7 +34,7 @@ pub(super) static BURSTGPT: ImportFormat = ImportFormat {
     about: "BurstGPT traces: Timestamp (s), Request tokens, Response tokens, Log Type.",
     details: "\
 The format has lengths and arrivals only. There is no prefix identity in it, so nothing to replay unless one is invented;
-the import refuses until it is told how. The log type becomes the request's kind. Failed requests have an empty response.",
+the import fails until --identity says how. The log type becomes the request's kind. Failed requests have an empty response.",
     options: &[IDENTITY, block_tokens("16")],
     read: |job| {
         let map = "arrival=Timestamp,prompt_tokens=Request tokens,output_tokens=Response tokens,kind=Log Type";
@@ -44,10 +44,10 @@ the import refuses until it is told how. The log type becomes the request's kind
 
 pub(super) static CSV: ImportFormat = ImportFormat {
     name: "csv",
-    about: "A table with a header; which column is what is said with --map.",
+    about: "A table with a header; --map says which column is what.",
     details: "\
 Roles of columns: arrival (needed), prompt_tokens, output_tokens, session, kind, tenant, tool, ids (of the prompt's
-blocks, separated by spaces, commas, semicolons or bars), prompt and output (texts). What a prompt consists of is told by
+blocks, separated by spaces, commas, semicolons or bars), prompt and output (texts). What a prompt consists of comes from
 a column of ids (with prompt_tokens), or of texts, or invented with --identity (with prompt_tokens).
 Example: --map arrival=time,prompt_tokens=in,output_tokens=out,session=user,ids=blocks --time-unit ms",
     options: &[

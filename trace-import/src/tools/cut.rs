@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use trace::{Body, Content, Row, TraceReader};
+use trace::{Body, Content, LATEST_ARRIVAL_US, Row, TraceReader};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::rows::{Done, Roots, stream};
@@ -185,10 +185,8 @@ pub fn rescale_time(input: &Path, out: &Path, factor: f64) -> Result<Done, Impor
         out,
         &format!("rescale-time --factor {factor}"),
         |row| {
-            /// Beyond this a float no longer tells microseconds apart: 285 years.
-            const LATEST_US: f64 = 9_007_199_254_740_992.0;
             let at_us = row.arrival_us as f64 * factor;
-            if at_us > LATEST_US {
+            if at_us > LATEST_ARRIVAL_US as f64 {
                 return Err(refused(
                     factor.to_string(),
                     "one that leaves all arrivals within 285 years",

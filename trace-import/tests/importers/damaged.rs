@@ -50,9 +50,9 @@ claude-code | :400 | :-400 | line 11: invalid value
 claude-code | :400 | :40000000000 | line 11: tokens of the prompt 40000000000
 csv | 1;2 | 1;b | line 3: id `b`
 csv | 1;2 | 1;2;3;4 | line 3: 4 hash_ids; expected 2
-jsonl | "prompt_blocks":[1,2] | "prompt":[1,2] | line 2: no `prompt_blocks`
+jsonl | "prompt_blocks":[1,2] | "prompt":[1,2] | line 2: column `prompt_blocks`: a row of the other content
 jsonl | [1,2] | [1] | 1 blocks; expected 2
-jsonl | "trace.schema":"1" | "trace.schema":"7" | line 1: trace.schema `7`
+jsonl | "trace.schema":"1" | "trace.schema":"7" | line 1: trace.schema is `7`
 lmcache-agent | "timestamp": 3 | "timestamp": 3.5 | line 2: invalid type
 lmcache-agent | "session_id": "s"}\n{ | "session_id": "s"\n{ | line 1: EOF
 mooncake | [0, 2] | [2, 0] | line 2: block id 0 at position 1
