@@ -56,7 +56,7 @@ pub struct Loaded {
 ///     // What an infinite cache would hit: the leading blocks that earlier requests touched.
 ///     hit_blocks += request.seen_blocks.min(request.usable_blocks(workload.block_tokens()));
 /// }
-/// assert_eq!((workload.requests().len(), hit_blocks), (1_269, 996_878));
+/// assert_eq!((workload.requests().len(), hit_blocks), (1_269, 996_884));
 /// # Ok::<(), trace::TraceError>(())
 /// ```
 ///
