@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 
 use trace::Hints;
+use trace::synthetic::{FreshIds, Text};
 
 use crate::error::GenError;
 use crate::service::Service;
-use crate::text::{Fresh, Text};
 use crate::world::{Ask, Next, Out, Session};
 
 /// One request of a session.
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut Fresh) -> Done {
+    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut FreshIds) -> Done {
         let mut text = call.prompt.clone();
         text.grow(call.output_tokens, fresh);
         let place = self.planned.len();

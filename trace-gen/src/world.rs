@@ -9,12 +9,12 @@ use std::collections::BinaryHeap;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use trace::synthetic::{FreshIds, Text};
 use trace::{Hints, Row, TraceWriter};
 
 use crate::arrivals::Arrivals;
+use crate::context::GeneratorContext;
 use crate::error::GenError;
-use crate::families::Setup;
-use crate::text::{Fresh, Text};
 
 /// One running family: it starts sessions.
 pub(crate) trait Source {
@@ -90,7 +90,7 @@ pub(crate) struct Ask<'a> {
 
 /// Where requests go.
 pub(crate) struct Out {
-    pub(crate) fresh: Fresh,
+    pub(crate) fresh: FreshIds,
     writer: TraceWriter,
     tenant: u32,
     outputs_known: bool,
@@ -99,12 +99,12 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new(writer: TraceWriter, setup: &Setup) -> Self {
+    pub(crate) fn new(writer: TraceWriter, context: &GeneratorContext) -> Self {
         Self {
-            fresh: Fresh::new(setup.content, setup.seed),
+            fresh: FreshIds::new(context.content, context.seed),
             writer,
             tenant: 0,
-            outputs_known: setup.outputs_known,
+            outputs_known: context.outputs_known,
             requests: 0,
             templates: 0,
         }

@@ -12,7 +12,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Its reason.
         source: std::io::Error,
     },
     /// The file is not Parquet, or is cut short or damaged.

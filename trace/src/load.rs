@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use policy_api::{Hints, Request};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::columns::COLUMN;
 use crate::error::{Fault, TraceError};
+use crate::meta::Content;
 use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
-use crate::schema::{Content, KIND, TOOL};
 use crate::token_paths::{SharedTokens, TokenPaths};
 use crate::workload::{BuildError, Workload, WorkloadBuilder};
-use policy_api::{Hints, Request};
 
 /// Block size of token traces where the caller does not say.
 pub const DEFAULT_BLOCK_TOKENS: u32 = 16;
@@ -41,6 +42,23 @@ pub struct Loaded {
 }
 
 /// Loads a trace file.
+///
+/// ```
+/// use std::path::Path;
+/// use trace::{LoadOptions, load};
+///
+/// let loaded = load(Path::new("../examples/agent.parquet"), &LoadOptions::default())?;
+/// let workload = &loaded.workload;
+/// let mut hit_blocks = 0;
+/// for request in workload.requests() {
+///     // Dense ids of the request's blocks, the prompt's first. A block's id implies its whole prefix.
+///     assert_eq!(workload.path(request).len(), request.path_blocks as usize);
+///     // What an infinite cache would hit: the leading blocks that earlier requests touched.
+///     hit_blocks += request.seen_blocks.min(request.usable_blocks(workload.block_tokens()));
+/// }
+/// assert_eq!((workload.requests().len(), hit_blocks), (1_269, 996_884));
+/// # Ok::<(), trace::TraceError>(())
+/// ```
 ///
 /// # Errors
 /// Where the file cannot be read or breaks a rule of the schema; the error names file, row and column.
@@ -201,12 +219,12 @@ fn request(builder: &mut WorkloadBuilder, row: &Row<'_>) -> Result<Request, Faul
     };
     let kind = builder
         .try_kind(&row.kind)
-        .ok_or_else(|| many(KIND.name, &row.kind))?;
+        .ok_or_else(|| many(COLUMN.kind.name, &row.kind))?;
     let tool = match row.tool.as_deref() {
         Some(name) => Some(
             builder
                 .try_tool(name)
-                .ok_or_else(|| many(TOOL.name, name))?,
+                .ok_or_else(|| many(COLUMN.tool.name, name))?,
         ),
         None => None,
     };

@@ -10,14 +10,12 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::decode::Columns;
+use crate::check::RowChecker;
+use crate::columns::{Columns, columns};
 use crate::error::TraceError;
-use crate::row::{Row, RowChecker};
-use crate::schema::{
-    self, Content, KEY_BLOCK_TOKENS, KEY_CONTENT, KEY_SCHEMA, Meta, PROMPT, PROMPT_BLOCKS,
-    SCHEMA_VERSION,
-};
-use crate::workload::Provenance;
+use crate::meta::{Content, KEY_CONTENT, Meta};
+use crate::row::Row;
+use crate::schema::{Column, PROMPT, PROMPT_BLOCKS, body_columns};
 
 /// List elements to decode at a time, about: what bounds the memory.
 const BATCH_ELEMENTS: u64 = 1 << 20;
@@ -53,7 +51,7 @@ impl TraceReader {
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
-        let wanted = schema::columns(meta.content);
+        let wanted = columns(meta.content);
         let roots = (0..builder.schema().fields().len())
             .filter(|&root| {
                 let name = builder.schema().field(root).name();
@@ -151,12 +149,12 @@ pub(crate) fn guarded<T>(
     step: impl FnOnce() -> Result<T, TraceError>,
 ) -> Result<T, TraceError> {
     std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-        let said = panic
+        let message = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or(panic.downcast_ref::<&str>().copied())
             .unwrap_or("no reason given");
-        let reason = format!("damaged: the decoder gave up ({said})");
+        let reason = format!("damaged: the decoder gave up ({message})");
         Err(TraceError::not_parquet(path, &reason))
     })
 }
@@ -200,102 +198,44 @@ fn read_meta(
         let pairs = parquet.file_metadata().key_value_metadata()?;
         pairs.iter().find(|pair| pair.key == key)?.value.clone()
     };
-    let fault = |key, found, expected: &str| TraceError::Metadata {
-        path: path.to_owned(),
-        key,
-        found,
-        expected: expected.to_owned(),
-    };
-    if let Some(version) = value(KEY_SCHEMA).filter(|version| version != SCHEMA_VERSION) {
-        return Err(fault(KEY_SCHEMA, format!("`{version}`"), "`1`"));
-    }
-    let has = |name| columns.field_with_name(name).is_ok();
-    let blocks = match value(KEY_CONTENT).as_deref() {
-        Some("tokens") => false,
-        Some("blocks") => true,
-        Some(other) => {
-            return Err(fault(
-                KEY_CONTENT,
-                format!("`{other}`"),
-                "`tokens` or `blocks`",
-            ));
+    let has = |column: &Column| columns.field_with_name(column.name).is_ok();
+    let by_columns = match (has(&PROMPT), has(&PROMPT_BLOCKS)) {
+        (true, false) => Some("tokens"),
+        (false, true) => Some("blocks"),
+        (false, false) if value(KEY_CONTENT).is_none() => {
+            return Err(TraceError::MissingColumn {
+                path: path.to_owned(),
+                column: format!("{}` or `{}", PROMPT.name, PROMPT_BLOCKS.name),
+                expected: "list<u32> of tokens or list<u64> of block ids",
+            });
         }
-        None => match (has(PROMPT.name), has(PROMPT_BLOCKS.name)) {
-            (true, true) => {
-                let expected = "`tokens` or `blocks`, as there are columns for both";
-                return Err(fault(KEY_CONTENT, "absent".to_owned(), expected));
-            }
-            (false, false) => {
-                return Err(TraceError::MissingColumn {
-                    path: path.to_owned(),
-                    column: format!("{}` or `{}", PROMPT.name, PROMPT_BLOCKS.name),
-                    expected: "list<u32> of tokens or list<u64> of block ids",
-                });
-            }
-            (tokens, _) => !tokens,
-        },
-    };
-    let content = match blocks {
-        true => Content::Blocks {
-            block_tokens: block_tokens(path, value(KEY_BLOCK_TOKENS), asked_block_tokens)?,
-        },
-        false => Content::Tokens,
-    };
-    Ok(Meta {
-        content,
-        provenance: Provenance {
-            name: value("trace.name"),
-            source: value("trace.source"),
-            license: value("trace.license"),
-            generator: value("trace.generator"),
-            seed: value("trace.seed"),
-        },
-    })
-}
-
-/// The block size of a block trace: what the metadata states, else what the caller says.
-fn block_tokens(
-    path: &Path,
-    stated: Option<String>,
-    asked: Option<u32>,
-) -> Result<u32, TraceError> {
-    let fault = |found: String, expected: &str| TraceError::Metadata {
-        path: path.to_owned(),
-        key: KEY_BLOCK_TOKENS,
-        found,
-        expected: expected.to_owned(),
+        _ => None,
     };
     let wrong = |asked, expected: String| TraceError::BlockTokens {
         path: path.to_owned(),
         asked,
         expected,
     };
-    let stated = stated
-        .map(|text| match text.parse::<u32>() {
-            Ok(tokens) if tokens > 0 => Ok(tokens),
-            _ => Err(fault(
-                format!("`{text}`"),
-                "the tokens of a block, at least 1",
-            )),
-        })
-        .transpose()?;
-    match (stated, asked) {
-        (Some(stated), Some(asked)) if stated != asked => Err(wrong(
+    let meta = Meta::read(value, by_columns, asked_block_tokens).map_err(|fault| {
+        TraceError::Metadata {
+            path: path.to_owned(),
+            key: fault.key,
+            found: fault.found,
+            expected: fault.expected,
+        }
+    })?;
+    match (meta.content, asked_block_tokens) {
+        (Content::Blocks { .. }, Some(0)) => Err(wrong(0, "at least 1".to_owned())),
+        (Content::Blocks { block_tokens }, Some(asked)) if asked != block_tokens => Err(wrong(
             asked,
-            format!("{stated}, the size of this block trace's blocks"),
+            format!("{block_tokens}, the size of this block trace's blocks"),
         )),
-        (Some(stated), _) => Ok(stated),
-        (None, Some(0)) => Err(wrong(0, "at least 1".to_owned())),
-        (None, Some(asked)) => Ok(asked),
-        (None, None) => Err(fault(
-            "absent".to_owned(),
-            "the tokens of a block, as this is a trace of block ids; give a block size when loading",
-        )),
+        _ => Ok(meta),
     }
 }
 
 fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), TraceError> {
-    for column in schema::columns(content) {
+    for column in columns(content) {
         let expected = column.kind.expected();
         match found.field_with_name(column.name) {
             Ok(field) if !column.kind.accepts(field.data_type()) => {
@@ -321,7 +261,7 @@ fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), Tr
 
 /// Rows, list elements, and how many rows to decode at a time so that a batch holds about [`BATCH_ELEMENTS`].
 fn sizes(parquet: &ParquetMetaData, content: Content) -> (u64, u64, usize) {
-    let lists = content.body().map(|column| column.name);
+    let lists = body_columns(content).map(|column| column.name);
     let (mut rows, mut elements, mut batch_rows) = (0, 0, BATCH_ROWS);
     for group in parquet.row_groups() {
         let group_rows = u64::try_from(group.num_rows()).unwrap_or(0);
