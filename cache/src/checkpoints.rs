@@ -12,7 +12,7 @@ use policy_api::{
 
 use crate::nodes::Touch;
 use crate::step::{Outcome, first_touch, view};
-use crate::{Cache, EVICTED};
+use crate::{Cache, Counters, EVICTED};
 
 impl Cache<'_> {
     pub(crate) fn serve_at_checkpoints(
@@ -58,14 +58,16 @@ impl Cache<'_> {
         self.audit_in_debug_builds(index);
         Outcome {
             held_blocks,
-            hit_blocks,
             prefill,
-            admitted_blocks: admitted - held_blocks,
-            rejected_blocks: request.path_blocks - admitted,
-            evicted_blocks: evicted.blocks,
-            reaccessed_blocks,
-            saved_states,
-            evicted_states: evicted.states,
+            counters: Counters {
+                hit_blocks: u64::from(hit_blocks),
+                admitted_blocks: u64::from(admitted - held_blocks),
+                rejected_blocks: u64::from(request.path_blocks - admitted),
+                evicted_blocks: u64::from(evicted.blocks),
+                reaccessed_blocks: u64::from(reaccessed_blocks),
+                saved_states: Some(u64::from(saved_states)),
+                evicted_states: Some(u64::from(evicted.states)),
+            },
         }
     }
 

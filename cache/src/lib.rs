@@ -11,6 +11,7 @@
 
 mod audit;
 mod checkpoints;
+mod counters;
 mod factory;
 mod nodes;
 mod pins;
@@ -20,6 +21,7 @@ use policy_api::{
     BlockId, Candidate, CandidateKind, NodeId, PolicyFault, PrefillCost, StateBytes, Work,
 };
 
+pub use counters::Counters;
 pub use factory::{PolicyContext, PolicyFactory, SharedCost, Track};
 pub use pins::Pin;
 pub use step::Outcome;

@@ -8,29 +8,17 @@ use policy_api::{
 };
 
 use crate::nodes::{Node, Touch};
-use crate::{ABSENT, Cache, EVICTED, EvictUnit};
+use crate::{ABSENT, Cache, Counters, EVICTED, EvictUnit};
 
 /// What happened to one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Leading resident blocks of the whole path when the request came.
     pub held_blocks: u32,
-    /// Blocks that count as a prefix hit.
-    pub hit_blocks: u32,
     /// The prefill that the request cost.
     pub prefill: Work,
-    /// Blocks that came in.
-    pub admitted_blocks: u32,
-    /// Blocks of the path that did not come in.
-    pub rejected_blocks: u32,
-    /// Blocks that went, of this request or any other.
-    pub evicted_blocks: u32,
-    /// Blocks of the path that had been evicted and not asked for since.
-    pub reaccessed_blocks: u32,
-    /// States that were saved; checkpoint models only.
-    pub saved_states: u32,
-    /// States that went.
-    pub evicted_states: u32,
+    /// What the request hit and changed.
+    pub counters: Counters,
 }
 
 impl Cache<'_> {
@@ -86,13 +74,16 @@ impl Cache<'_> {
         self.audit_in_debug_builds(index);
         Outcome {
             held_blocks,
-            hit_blocks,
             prefill,
-            admitted_blocks: admitted - held_blocks,
-            rejected_blocks: request.path_blocks - admitted,
-            evicted_blocks,
-            reaccessed_blocks,
-            ..Outcome::default()
+            counters: Counters {
+                hit_blocks: u64::from(hit_blocks),
+                admitted_blocks: u64::from(admitted - held_blocks),
+                rejected_blocks: u64::from(request.path_blocks - admitted),
+                evicted_blocks: u64::from(evicted_blocks),
+                reaccessed_blocks: u64::from(reaccessed_blocks),
+                saved_states: None,
+                evicted_states: None,
+            },
         }
     }
 

@@ -137,11 +137,11 @@ impl SmallTrace {
     }
 
     /// Hit blocks of every request at a capacity.
-    pub(crate) fn hits(&self, capacity_blocks: u64, policy: &mut dyn Policy) -> Vec<u32> {
+    pub(crate) fn hits(&self, capacity_blocks: u64, policy: &mut dyn Policy) -> Vec<u64> {
         let mut cache = self.cache(capacity_blocks, EvictUnit::Block);
         self.serve_all(&mut cache, policy)
             .iter()
-            .map(|outcome| outcome.hit_blocks)
+            .map(|outcome| outcome.counters.hit_blocks)
             .collect()
     }
 }

@@ -66,7 +66,7 @@ fn where_the_time_goes() {
     let sum: f64 = parts.iter().map(|p| p["seconds"].as_f64().unwrap()).sum();
     let whole = cost["seconds"].as_f64().unwrap();
     assert!((sum / whole - 1.0).abs() < 1e-9);
-    assert!(whole > cost["datasheet_s"].as_f64().unwrap());
+    assert!(whole > cost["datasheet_seconds"].as_f64().unwrap());
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn fetch_or_recompute() {
     assert!(line("16.5 GB/s").contains("recompute"));
     assert!(line("16.7 GB/s").contains("fetch"));
     assert!(failure(&["fetch", "--bandwidth", "0"]).contains("above 0"));
-    assert!(failure(&["fetch", "--cost", "rooflin"]).contains("valid names: course"));
+    assert!(failure(&["fetch", "--cost", "rooflin"]).contains("valid ones: course"));
 }
 
 #[test]
 fn what_does_not_exist_is_said_with_what_does() {
     assert!(failure(&["explain", "--model", "gpt-5"]).contains("llama-3-8b"));
-    assert!(failure(&["explain", "--gpu", "h1000"]).contains("valid names: course-h100, a100"));
+    assert!(failure(&["explain", "--gpu", "h1000"]).contains("alid ones: course-h100, a100"));
     assert!(failure(&["fit", "nowhere.csv", "--gpu", "h100"]).contains("nowhere.csv"));
     assert_eq!(roofline(&["explain", "--gpus", "0"]).status.code(), Some(2));
 }

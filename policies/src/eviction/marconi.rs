@@ -354,7 +354,9 @@ mod tests {
             cost: Some(std::sync::Arc::new(FlatCost)),
             ..PolicyContext::new(config, 0)
         };
-        let evicts = |outcome: &Outcome| outcome.evicted_blocks + outcome.evicted_states > 0;
+        let evicts = |outcome: &Outcome| {
+            outcome.counters.evicted_blocks + outcome.counters.evicted_states.unwrap_or(0) > 0
+        };
         let before = outcomes(0.0, &trace, config).iter().position(evicts);
         let before = before.expect("the cache is too small");
         let window = before..before + WINDOW * before;
@@ -376,8 +378,8 @@ mod tests {
             let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, config);
             outcomes[window.clone()]
                 .iter()
-                .map(|o| o.hit_blocks)
-                .sum::<u32>()
+                .map(|o| o.counters.hit_blocks)
+                .sum::<u64>()
         };
         let saved: Vec<_> = (0..=TENTHS).map(saved).collect();
         let most = saved.iter().max();

@@ -67,7 +67,7 @@ fn serve(
     unit: EvictUnit,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u32, Vec<u32>)> {
+) -> Vec<(u64, Vec<u32>)> {
     serve_in(trace, config(capacity, unit, None), policy, name)
 }
 
@@ -77,7 +77,7 @@ fn serve_in(
     config: CacheConfig,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u32, Vec<u32>)> {
+) -> Vec<(u64, Vec<u32>)> {
     let mut cache = trace.cache_of(config);
     let happened = (0..trace.requests.len())
         .map(|index| {
@@ -85,7 +85,7 @@ fn serve_in(
             assert_eq!(cache.audit(), Ok(()), "{name}");
             let (used, most) = (cache.used_bytes(), config.capacity_bytes);
             assert!(used <= most, "{name} holds {used} of {most}");
-            (outcome.hit_blocks, cache.resident_blocks())
+            (outcome.counters.hit_blocks, cache.resident_blocks())
         })
         .collect();
     assert_eq!(cache.first_fault(), None, "{name} in {config:?}");
@@ -334,14 +334,14 @@ fn case_24_a_request_is_one_touch() {
         .into_iter()
         .filter(|eviction| !is_excluded(eviction))
     {
-        let hits = |trace: &Trace, capacity: u64| -> Vec<u32> {
+        let hits = |trace: &Trace, capacity: u64| -> Vec<u64> {
             let mut policy = pair(&eviction, "all", capacity);
             serve(trace, capacity, EvictUnit::Block, &mut policy, &eviction)
                 .into_iter()
                 .map(|(hits, _)| hits)
                 .collect()
         };
-        let expected: Vec<u32> = hits(&single, 100)
+        let expected: Vec<u64> = hits(&single, 100)
             .into_iter()
             .map(|hits| 3 * hits)
             .collect();

@@ -201,7 +201,7 @@ impl Trace {
         let admitted = (0..self.requests.len())
             .map(|index| {
                 let outcome = self.serve(index, &mut cache, policy);
-                outcome.held_blocks + outcome.admitted_blocks
+                outcome.held_blocks + outcome.counters.admitted_blocks as u32
             })
             .collect();
         assert_eq!(cache.first_fault(), None);

@@ -122,7 +122,7 @@ impl Traffic {
         let mut cache = Cache::new(config, &self.arena, self.arena.len() as u32, &Course);
         let hits = self.requests.iter().enumerate().map(|(index, request)| {
             let outcome = cache.serve(index as u32, request, None, &mut pair);
-            u64::from(outcome.hit_blocks) * BLOCK_TOKENS
+            outcome.counters.hit_blocks * BLOCK_TOKENS
         });
         hits.skip(first).sum()
     }

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::{Golden, cost, golden_cases};
 use cache::{Cache, CacheConfig, EvictUnit};
 use policies::PolicyContext;
-use policy_api::BlockId;
-use roofline::CostModel;
+use policy_api::{BlockId, PrefillCost};
 use serde_json::Value;
 
 /// Golden name, our policies, our unit of eviction.
@@ -37,7 +36,7 @@ fn serve(
     capacity_blocks: u64,
     names: [&str; 2],
     evict_unit: EvictUnit,
-    cost: &dyn CostModel,
+    cost: &dyn PrefillCost,
 ) -> Served {
     let workload = &golden.workload;
     let config = CacheConfig {
@@ -61,7 +60,7 @@ fn serve(
     };
     for (index, request) in workload.requests().iter().enumerate() {
         let outcome = cache.serve(index as u32, request, None, &mut policy);
-        served.hit_blocks.push(outcome.hit_blocks);
+        served.hit_blocks.push(outcome.counters.hit_blocks as u32);
         served.recovered_seconds +=
             cost.prefill(u64::from(request.prompt_tokens), 0).seconds - outcome.prefill.seconds;
     }

@@ -88,7 +88,12 @@ fn hits(workload: &Workload, policy: &str, capacity_blocks: u64) -> Vec<u32> {
     );
     let requests = (0..).zip(workload.requests());
     requests
-        .map(|(index, request)| cache.serve(index, request, None, &mut policy).hit_blocks)
+        .map(|(index, request)| {
+            cache
+                .serve(index, request, None, &mut policy)
+                .counters
+                .hit_blocks as u32
+        })
         .collect()
 }
 

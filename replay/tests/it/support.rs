@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use roofline::{CostModel, Gpu, Model};
+use roofline::{Gpu, Model, PricedCost};
 use serde_json::Value;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,7 +16,7 @@ pub(crate) struct Golden {
 }
 
 /// A cost model of the reference model and GPU.
-pub(crate) fn cost(name: &str) -> Box<dyn CostModel> {
+pub(crate) fn cost(name: &str) -> PricedCost {
     roofline::cost_model(
         name,
         &Model::named("course-7b").unwrap(),

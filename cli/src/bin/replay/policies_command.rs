@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use cli::lists::EVERY;
 use cli::output::write_output;
+use cli::policies::EVERY;
 use policies::{ADMISSION, EVICTION, Entry, Track};
 
 pub(crate) fn print(name: Option<&str>) -> Result<()> {

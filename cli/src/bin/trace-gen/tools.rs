@@ -231,7 +231,7 @@ fn cut(args: &CutArgs) -> Result<()> {
 fn compare(args: &Compare) -> Result<()> {
     let compared = tools::compare(&args.a, &args.b, args.block_tokens)?;
     let text = match args.format {
-        Format::Table => table(&compared),
+        Format::Table | Format::Markdown => table(&compared),
         Format::Json => reports::json(&compared),
         Format::Csv => quantiles(&compared),
     };
