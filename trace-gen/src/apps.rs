@@ -8,7 +8,7 @@ use trace::synthetic::Text;
 
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{TOKENS, parameters};
 use crate::world::Out;
 
 parameters! {
@@ -18,13 +18,13 @@ parameters! {
             has a template of its own";
         app_zipf: f64, Domain::Number(0.0, 100.0), "1.1",
             "Exponent of the applications' Zipf popularity; 0: all alike";
-        template_tokens: Dist, DIST, "lognormal(15000,0.2)",
+        template_tokens: Dist, TOKENS, "lognormal(15000,0.2)",
             "Tokens of a template";
         projects: u32, Domain::Count(1, 1_000_000), "5",
             "Projects of an application, whose notes (instructions, a map of the files) follow the template";
         project_zipf: f64, Domain::Number(0.0, 100.0), "1.1",
             "Exponent of the projects' Zipf popularity; 0: all alike";
-        project_tokens: Dist, DIST, "uniform(500,4000)",
+        project_tokens: Dist, TOKENS, "uniform(500,4000)",
             "Tokens of a project's notes";
     }
 }
@@ -72,25 +72,35 @@ impl Apps {
             template_tokens: given.template_tokens,
             project_tokens: given.project_tokens,
         };
-        read.beginnings = (0..apps).map(|_| read.make(projects, rng, out)).collect();
+        for _ in 0..apps {
+            let beginnings = read.make(projects, rng, out)?;
+            read.beginnings.push(beginnings);
+        }
         Ok(read)
     }
 
     /// The beginning of a session.
-    pub(crate) fn pick(&self, rng: &mut ChaCha8Rng, out: &mut Out) -> Beginning {
+    pub(crate) fn pick(&self, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Beginning, GenError> {
         let app = self.app.sample(rng) as usize - 1;
         let project = self.project.sample(rng) as usize - 1;
-        match self.beginnings.get(app) {
-            Some(projects) => Beginning {
+        if let Some(projects) = self.beginnings.get(app) {
+            return Ok(Beginning {
                 shared: Some((app, project)),
                 ..projects[project].clone()
-            },
-            None => self.make(1, rng, out).swap_remove(0),
+            });
         }
+        let own = self.make(1, rng, out)?.swap_remove(0);
+        out.fresh.release(&own.text);
+        Ok(own)
     }
 
     /// An application with its projects.
-    fn make(&self, projects: u32, rng: &mut ChaCha8Rng, out: &mut Out) -> Vec<Beginning> {
+    fn make(
+        &self,
+        projects: u32,
+        rng: &mut ChaCha8Rng,
+        out: &mut Out,
+    ) -> Result<Vec<Beginning>, GenError> {
         let mut template = out.fresh.empty_text();
         template.grow(self.template_tokens.count(rng), &mut out.fresh);
         let hints = Hints {
@@ -101,11 +111,13 @@ impl Apps {
         let beginning = |_| {
             let mut text = template.clone();
             text.grow(self.project_tokens.count(rng), &mut out.fresh);
-            Beginning {
+            out.fresh.hold(&text);
+            out.fresh.check()?;
+            Ok(Beginning {
                 text,
                 shared: None,
                 hints,
-            }
+            })
         };
         (0..projects).map(beginning).collect()
     }

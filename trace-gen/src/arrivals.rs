@@ -27,7 +27,7 @@ parameters! {
             "diurnal: length of a day; a session starts most likely in its middle";
         day_amplitude: f64, CHANCE, "0.8",
             "diurnal: how far the rate swings, 0 (not at all) to 1 (to nothing at night)";
-        users: u32, count_from(1), "20",
+        users: u32, Domain::Count(1, 10_000_000), "20",
             "closed: users";
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use params::{ParamError, UnknownName};
 use trace::TraceError;
+use trace::synthetic::TextFault;
 
 /// Why no trace was made. Nothing is written then.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +28,9 @@ pub enum GenError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A synthetic trace would need more ids than there are.
-    #[error(
-        "more than {} blocks or tokens that occur nowhere else; make the trace smaller, or write larger blocks",
-        u32::MAX
-    )]
-    Exhausted,
+    /// A text could not be made.
+    #[error(transparent)]
+    Text(#[from] TextFault),
     /// A parameter does not exist or has a value outside its domain.
     #[error(transparent)]
     Param(#[from] ParamError),

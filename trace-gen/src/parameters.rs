@@ -1,12 +1,28 @@
 //! Parameters of workloads, each declared once: its field, its name, its domain, its default and its help.
 
 use params::Domain;
+use trace::synthetic::LONGEST_TEXT_TOKENS;
 
 use crate::draw::Dist;
 
-/// A distribution.
-pub(crate) const DIST: Domain =
-    Domain::Parsed("a distribution", |text| text.parse::<Dist>().map(|_| ()));
+/// A distribution of times or shares.
+pub(crate) const DIST: Domain = Domain::Parsed("a distribution", |text| scaled(text, f64::MAX));
+
+/// A distribution of lengths in tokens.
+pub(crate) const TOKENS: Domain = Domain::Parsed("a distribution of tokens", |text| {
+    scaled(text, f64::from(LONGEST_TEXT_TOKENS))
+});
+
+/// A distribution of numbers of things that are in memory together.
+pub(crate) const COUNT: Domain =
+    Domain::Parsed("a distribution of counts", |text| scaled(text, 1e6));
+
+fn scaled(text: &str, most: f64) -> Result<(), String> {
+    match text.parse::<Dist>()?.scale() {
+        scale if scale <= most => Ok(()),
+        scale => Err(format!("{scale} in it is more than {most}")),
+    }
+}
 
 /// A probability.
 pub(crate) const CHANCE: Domain = Domain::Number(0.0, 1.0);

@@ -118,6 +118,8 @@ impl Out {
 
     /// Writes a request; returns its id.
     pub(crate) fn write(&mut self, ask: &Ask<'_>) -> Result<u64, GenError> {
+        // A text that could not be made is shorter than its lengths say.
+        self.fresh.check()?;
         let request_id = self.requests;
         self.requests += 1;
         self.writer.write(&Row {
@@ -204,9 +206,7 @@ impl World {
                 None => self.start(source, now_us)?,
             };
             let next = session.turn(now_us, &mut self.out)?;
-            if self.out.fresh.exhausted() {
-                return Err(GenError::Exhausted);
-            }
+            self.out.fresh.check()?;
             match next {
                 Next::Turn(at_us) => self.plan(at_us, source, Some(session)),
                 Next::Over(at_us) if self.sources[source].arrivals.open().is_some() => {

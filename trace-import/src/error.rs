@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use params::ParamError;
-use trace::TraceError;
+use trace::{OverBudget, TraceError};
 
 use crate::note::Note;
 
@@ -33,6 +33,14 @@ pub enum ImportError {
     /// Rows of the input cannot be used.
     #[error("{0}")]
     Rejected(Rejected),
+    /// The rows need more memory than they may have.
+    #[error("{location}: {source}")]
+    Memory {
+        /// Where the input was then.
+        location: String,
+        /// The budget.
+        source: OverBudget,
+    },
     /// The caller is strict, and something would be changed or dropped.
     #[error("strict, so nothing written; the import would have to change or drop:{}", listed(.0))]
     Strict(Vec<Note>),

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::columns::COLUMN;
 use crate::error::{Fault, TraceError};
+use crate::memory::MemoryBudget;
 use crate::meta::Content;
 use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
@@ -132,16 +133,20 @@ fn load_tokens(
 /// Feeds rows to a builder, and words what goes wrong.
 struct Loader<'a> {
     path: &'a Path,
+    budget: MemoryBudget,
     row: u64,
     builder: WorkloadBuilder,
 }
 
 impl<'a> Loader<'a> {
     fn new(path: &'a Path, block_tokens: u32, blocks: u64) -> Self {
+        let budget = MemoryBudget::default();
+        let room = blocks.min(budget.limit_bytes() / 16);
         Self {
             path,
+            budget,
             row: 0,
-            builder: WorkloadBuilder::with_capacity(block_tokens, blocks),
+            builder: WorkloadBuilder::with_capacity(block_tokens, room),
         }
     }
 
@@ -149,6 +154,7 @@ impl<'a> Loader<'a> {
         let fault = |fault| TraceError::value(self.path, self.row, fault);
         let request = request(&mut self.builder, row).map_err(fault)?;
         let at = self.row;
+        let before = self.builder.held_bytes();
         self.builder
             .push(request, ids)
             .map_err(|source| TraceError::Path {
@@ -156,6 +162,9 @@ impl<'a> Loader<'a> {
                 row: at,
                 source,
             })?;
+        self.budget
+            .hold(self.builder.held_bytes() - before)
+            .map_err(|over| TraceError::memory(self.path, over))?;
         if row.hints != Hints::default() {
             self.builder.hint(row.hints);
         }
@@ -176,6 +185,7 @@ impl<'a> Loader<'a> {
             return Ok(());
         };
         let seen = request.seen_blocks as usize;
+        let block_tokens = self.builder.block_tokens() as usize;
         if detect_collisions && let Some(position) = shared.collision(paths.tokens(), path, seen) {
             return Err(TraceError::Collision {
                 path: self.path.to_owned(),
@@ -183,6 +193,10 @@ impl<'a> Loader<'a> {
                 position,
             });
         }
+        let fresh_tokens = paths.tokens().len().saturating_sub(seen * block_tokens);
+        self.budget
+            .hold(4 * fresh_tokens as u64)
+            .map_err(|over| TraceError::memory(self.path, over))?;
         let common = shared.add(paths.tokens(), path, seen);
         let common = u32::try_from(common).unwrap_or(u32::MAX);
         let usable = common.min(row.prompt_tokens.saturating_sub(1));

@@ -1,18 +1,22 @@
 //! Parquet in, checked rows out: streaming, in bounded memory.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::column::page::PageReader;
 use parquet::file::metadata::ParquetMetaData;
+use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::check::RowChecker;
 use crate::columns::{Columns, columns};
 use crate::error::TraceError;
+use crate::guard::{guarded, open_parquet};
+use crate::memory::MemoryBudget;
 use crate::meta::{Content, KEY_CONTENT, Meta};
 use crate::row::Row;
 use crate::schema::{Column, PROMPT, PROMPT_BLOCKS, body_columns};
@@ -45,13 +49,14 @@ impl TraceReader {
     }
 
     fn try_open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
-        let file = open_parquet(path)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
+        let (file, footer) = open_parquet(path)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+        check_names(path, builder.schema())?;
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
         let wanted = columns(meta.content);
+        check_pages(path, builder.metadata(), &wanted)?;
         let roots = (0..builder.schema().fields().len())
             .filter(|&root| {
                 let name = builder.schema().field(root).name();
@@ -139,52 +144,14 @@ impl TraceReader {
         })?;
         self.at = 0;
         self.batch = columns;
+        if self.batch.is_none() && self.rows != self.total_rows {
+            let reason = format!(
+                "{} rows read; its footer says {}",
+                self.rows, self.total_rows
+            );
+            return Err(TraceError::not_parquet(&self.path, &reason));
+        }
         Ok(self.batch.is_some())
-    }
-}
-
-/// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
-pub(crate) fn guarded<T>(
-    path: &Path,
-    step: impl FnOnce() -> Result<T, TraceError>,
-) -> Result<T, TraceError> {
-    std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or(panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no reason given");
-        let reason = format!("damaged: the decoder gave up ({message})");
-        Err(TraceError::not_parquet(path, &reason))
-    })
-}
-
-/// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
-pub(crate) fn open_parquet(path: &Path) -> Result<File, TraceError> {
-    const MAGIC: [u8; 4] = *b"PAR1";
-    let io = |source| TraceError::io(path, source);
-    let mut file = File::open(path).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
-    if length == 0 {
-        return Err(TraceError::not_parquet(path, &"the file is empty"));
-    }
-    let mut ends = [[0; 4]; 2];
-    if length >= 12 {
-        file.read_exact(&mut ends[0]).map_err(io)?;
-        file.seek(SeekFrom::End(-4)).map_err(io)?;
-        file.read_exact(&mut ends[1]).map_err(io)?;
-        file.rewind().map_err(io)?;
-    }
-    match ends {
-        [MAGIC, MAGIC] => Ok(file),
-        [MAGIC, _] => Err(TraceError::not_parquet(
-            path,
-            &"the file is cut short (its footer is missing)",
-        )),
-        _ => Err(TraceError::not_parquet(
-            path,
-            &"it does not begin with PAR1; other formats need an import first",
-        )),
     }
 }
 
@@ -254,6 +221,63 @@ fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), Tr
                 });
             }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Every column that is read must be there once.
+fn check_names(path: &Path, found: &Schema) -> Result<(), TraceError> {
+    let mut names = HashSet::new();
+    match found
+        .fields()
+        .iter()
+        .find(|field| !names.insert(field.name()))
+    {
+        None => Ok(()),
+        Some(twice) => {
+            let reason = format!("two columns are named `{}`", twice.name());
+            Err(TraceError::not_parquet(path, &reason))
+        }
+    }
+}
+
+/// Bytes that decoding takes for each element of a list: its value, its levels, and the converted copy.
+const DECODED_BYTES: u64 = 24;
+
+/// Before anything is decoded: a row group must fit into memory, as a single row may hold all of it, and its pages must
+/// hold as many values as its footer says.
+fn check_pages(
+    path: &Path,
+    parquet: &ParquetMetaData,
+    wanted: &[&'static Column],
+) -> Result<(), TraceError> {
+    let file = Arc::new(File::open(path).map_err(|fault| TraceError::io(path, fault))?);
+    let damaged = |reason: &dyn std::fmt::Display| TraceError::not_parquet(path, reason);
+    for group in parquet.row_groups() {
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let chunks = group.columns().iter().filter(|chunk| {
+            let root = chunk.column_path().parts().first();
+            root.is_some_and(|root| wanted.iter().any(|column| column.name == root))
+        });
+        let mut budget = MemoryBudget::default();
+        for chunk in chunks {
+            let values = u64::try_from(chunk.num_values()).unwrap_or(u64::MAX);
+            budget
+                .hold(values.saturating_mul(DECODED_BYTES))
+                .map_err(|over| TraceError::memory(path, over))?;
+            let mut pages = SerializedPageReader::new(file.clone(), chunk, rows, None)
+                .map_err(|fault| damaged(&fault))?;
+            let mut found = 0_u64;
+            while let Some(page) = pages.peek_next_page().map_err(|fault| damaged(&fault))? {
+                found += page.num_levels.unwrap_or(0) as u64;
+                pages.skip_next_page().map_err(|fault| damaged(&fault))?;
+            }
+            if found != values {
+                let column = chunk.column_path();
+                let reason = format!("{column} has {found} values; its footer says {values}");
+                return Err(damaged(&reason));
+            }
         }
     }
     Ok(())

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::memory::{MemoryBudget, OverBudget};
 use crate::meta::Content;
 use crate::row::{Body, path_blocks};
 
@@ -16,6 +17,31 @@ pub struct FreshIds {
     content: Content,
     seed: u32,
     used: u64,
+    too_long: bool,
+    budget: MemoryBudget,
+    over_budget: Option<OverBudget>,
+}
+
+/// The longest text: far more than any model takes, and sums of a few stay far below 2^32.
+pub const LONGEST_TEXT_TOKENS: u32 = 1 << 26;
+
+/// Why no more text can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextFault {
+    /// There are no more ids.
+    #[error(
+        "more than {} blocks or tokens that occur nowhere else; make the trace smaller, or write larger blocks",
+        u32::MAX
+    )]
+    Exhausted,
+    /// A text would be too long.
+    #[error(
+        "a prompt of more than {LONGEST_TEXT_TOKENS} tokens; make the parameters in tokens smaller"
+    )]
+    TooLong,
+    /// All texts together would be.
+    #[error(transparent)]
+    OverBudget(OverBudget),
 }
 
 impl FreshIds {
@@ -25,6 +51,9 @@ impl FreshIds {
             content,
             seed,
             used: 0,
+            too_long: false,
+            budget: MemoryBudget::default(),
+            over_budget: None,
         }
     }
 
@@ -52,9 +81,27 @@ impl FreshIds {
         Piece { first, tokens }
     }
 
-    /// Whether more was asked for than there are different ids.
-    pub fn exhausted(&self) -> bool {
-        self.used > u64::from(u32::MAX)
+    /// Whether all that was asked for could be made. A text is not what it should be once this is an error.
+    ///
+    /// # Errors
+    /// [`TextFault`].
+    pub fn check(&self) -> Result<(), TextFault> {
+        match self.over_budget {
+            _ if self.used > u64::from(u32::MAX) => Err(TextFault::Exhausted),
+            _ if self.too_long => Err(TextFault::TooLong),
+            Some(over) => Err(TextFault::OverBudget(over)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the memory of a text that is kept.
+    pub fn hold(&mut self, text: &Text) {
+        self.over_budget = self.over_budget.or(self.budget.hold(text.bytes()).err());
+    }
+
+    /// Counts the memory of a text that is kept no longer.
+    pub fn release(&mut self, text: &Text) {
+        self.budget.release(text.bytes());
     }
 
     /// In sequence, which packs well.
@@ -104,6 +151,10 @@ impl Chains {
     pub fn append(&mut self, text: &mut Text, pieces: &[(u32, Piece)], fresh: &mut FreshIds) {
         let mut at = 0;
         for (number, piece) in pieces {
+            if piece.tokens > LONGEST_TEXT_TOKENS - text.len_tokens.min(LONGEST_TEXT_TOKENS) {
+                fresh.too_long = true;
+                return;
+            }
             text.len_tokens += piece.tokens;
             match &mut text.ids {
                 Ids::Tokens(ids) => {
@@ -164,6 +215,14 @@ enum Ids {
 }
 
 impl Text {
+    fn bytes(&self) -> u64 {
+        let ids = match &self.ids {
+            Ids::Tokens(ids) => size_of_val(ids.as_slice()),
+            Ids::Blocks { ids, .. } => size_of_val(ids.as_slice()),
+        };
+        (size_of::<Self>() + ids) as u64
+    }
+
     /// Tokens of the text.
     pub fn len_tokens(&self) -> u32 {
         self.len_tokens
@@ -171,6 +230,10 @@ impl Text {
 
     /// Goes on with `tokens` tokens that occur nowhere else.
     pub fn grow(&mut self, tokens: u32, fresh: &mut FreshIds) {
+        if tokens > LONGEST_TEXT_TOKENS - self.len_tokens.min(LONGEST_TEXT_TOKENS) {
+            fresh.too_long = true;
+            return;
+        }
         let begins = self.len_tokens == 0 && tokens > 1;
         self.len_tokens += tokens;
         match &mut self.ids {

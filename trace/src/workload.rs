@@ -300,6 +300,16 @@ impl WorkloadBuilder {
         intern(&mut self.workload.tools, &mut self.tools, name)
     }
 
+    /// Bytes of what was pushed, about.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let path_block = size_of::<BlockId>();
+        // The id both ways, its parent, and the latest request.
+        let distinct_block = 4 * size_of::<u64>() + 2 * size_of::<BlockId>();
+        let requests = self.workload.requests.len() * size_of::<Request>();
+        let blocks = self.workload.arena.len() * path_block + self.sparse.len() * distinct_block;
+        (requests + blocks) as u64
+    }
+
     pub(crate) fn block_tokens(&self) -> u32 {
         self.workload.block_tokens
     }

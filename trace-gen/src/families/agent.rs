@@ -10,7 +10,7 @@ use crate::conversation::{Conversation, Identity, Keep, Turn};
 use crate::draw::{Dist, count, unit};
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{CHANCE, DIST, count_from, parameters};
+use crate::parameters::{CHANCE, COUNT, DIST, TOKENS, count_from, parameters};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
@@ -80,27 +80,27 @@ that nobody tells you are over.",
 
 parameters! {
     AgentParams {
-        goal_tokens: Dist, DIST, "0.7*lognormal(5000,1.1)+0.3*lognormal(120000,0.8)",
+        goal_tokens: Dist, TOKENS, "0.7*lognormal(5000,1.1)+0.3*lognormal(120000,0.8)",
             "Tokens of the user's goal and what is attached to it";
-        steps: Dist, DIST, "lognormal(35,1.15)",
+        steps: Dist, COUNT, "lognormal(35,1.15)",
             "Steps of a session, at least 1";
-        output_tokens: Dist, DIST, "lognormal(230,0.9)",
+        output_tokens: Dist, TOKENS, "lognormal(230,0.9)",
             "Tokens of an answer: thought and call";
         fast_share: f64, CHANCE, "0.69",
             "Share of the calls that go to fast tools (read, search, edit)";
         fast_seconds: Dist, DIST, "lognormal(9,0.7)",
             "Seconds of a fast tool";
-        fast_result_tokens: Dist, DIST, "lognormal(330,1.7)",
+        fast_result_tokens: Dist, TOKENS, "lognormal(330,1.7)",
             "Tokens of a fast tool's result";
         slow_share: f64, CHANCE, "0.26",
             "Share of the calls that go to slow tools (build, test, sub-agent)";
         slow_seconds: Dist, DIST, "lognormal(60,0.6)",
             "Seconds of a slow tool";
-        slow_result_tokens: Dist, DIST, "lognormal(500,1.8)",
+        slow_result_tokens: Dist, TOKENS, "lognormal(500,1.8)",
             "Tokens of a slow tool's result";
         human_seconds: Dist, DIST, "lognormal(700,1.3)",
             "Seconds until a human answers: the rest of the calls";
-        human_result_tokens: Dist, DIST, "lognormal(600,1.8)",
+        human_result_tokens: Dist, TOKENS, "lognormal(600,1.8)",
             "Tokens of a human's answer";
         late_humans: f64, Domain::Number(0.01, 100.0), "2",
             "How many times likelier a call goes to a human at the end of a session than at its start";
@@ -110,11 +110,11 @@ parameters! {
             "Longest result in tokens: tools cut what is longer; 0: uncapped";
         context: String, Domain::Choice(&["keep", "window", "compact"]), "compact",
             "What a full context does: keep (the session ends), window, or compact";
-        context_tokens: Dist, DIST, "0.85*160000+0.15*900000",
+        context_tokens: Dist, TOKENS, "0.85*160000+0.15*900000",
             "Longest prompt of a session; one that asks for a summary may have one more answer in it";
-        window_tokens: Dist, DIST, "uniform(40000,80000)",
+        window_tokens: Dist, TOKENS, "uniform(40000,80000)",
             "window: tokens kept, the goal and what stands before it among them; the oldest of the rest go";
-        summary_tokens: Dist, DIST, "lognormal(15000,1)",
+        summary_tokens: Dist, TOKENS, "lognormal(15000,1)",
             "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \
             and project";
         retry: f64, Domain::Number(0.0, 0.9), "0.01",
@@ -123,7 +123,7 @@ parameters! {
             "Seconds until it is sent again";
         rewind: f64, CHANCE, "0.025",
             "Chance that the end of the context is replaced by other text after a step (an edit, an elision)";
-        rewind_tokens: Dist, DIST, "0.5*uniform(250,500)+0.5*lognormal(90000,0.8)",
+        rewind_tokens: Dist, TOKENS, "0.5*uniform(250,500)+0.5*lognormal(90000,0.8)",
             "Tokens replaced then";
         abandon: f64, CHANCE, "0.002",
             "Chance after each step that the session is abandoned";
@@ -196,7 +196,7 @@ impl Agents {
 impl Source for Agents {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut text = beginning.text;
         let shared_tokens = text.len_tokens();
         text.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);

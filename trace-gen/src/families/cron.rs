@@ -7,7 +7,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::{Dist, micros};
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -48,17 +48,17 @@ token the whole path is read again, and remaining_uses counts the firings left."
 
 parameters! {
     CronParams {
-        job_tokens: Dist, DIST, "lognormal(6000,0.5)",
+        job_tokens: Dist, TOKENS, "lognormal(6000,0.5)",
             "Tokens of a job's instructions, the same at each firing";
-        firings: Dist, DIST, "20",
+        firings: Dist, COUNT, "20",
             "Times that a job fires";
         period_seconds: Dist, DIST, "oneof(300,600,900,3600)",
             "Seconds from one firing of a job to the next";
         jitter_seconds: Dist, DIST, "exp(2)",
             "Seconds that a firing is late";
-        fresh_tokens: Dist, DIST, "lognormal(100,0.7)",
+        fresh_tokens: Dist, TOKENS, "lognormal(100,0.7)",
             "Tokens of a firing that are new";
-        output_tokens: Dist, DIST, "lognormal(20,0.7)",
+        output_tokens: Dist, TOKENS, "lognormal(20,0.7)",
             "Tokens of the output";
     }
 }
@@ -72,7 +72,7 @@ struct Jobs {
 impl Source for Jobs {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut job = beginning.text;
         job.grow(self.params.job_tokens.some(&mut rng), &mut out.fresh);
         let period_seconds = self.params.period_seconds.draw(&mut rng);

@@ -10,7 +10,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Done, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -47,17 +47,17 @@ parameters! {
     FanoutParams {
         mode: String, Domain::Choice(&["best-of", "calls"]), "best-of",
             "best-of (the same prompt several times), or calls (parallel tool calls, then a join)";
-        branches: Dist, DIST, "4",
+        branches: Dist, COUNT, "4",
             "Requests side by side";
-        rounds: Dist, DIST, "geometric(4)",
+        rounds: Dist, COUNT, "geometric(4)",
             "Rounds of a session";
-        goal_tokens: Dist, DIST, "lognormal(600,0.8)",
+        goal_tokens: Dist, TOKENS, "lognormal(600,0.8)",
             "Tokens of the first message";
-        output_tokens: Dist, DIST, "lognormal(250,0.7)",
+        output_tokens: Dist, TOKENS, "lognormal(250,0.7)",
             "Tokens of an output";
-        branch_tokens: Dist, DIST, "lognormal(150,0.7)",
+        branch_tokens: Dist, TOKENS, "lognormal(150,0.7)",
             "calls: tokens that a branch adds to its parent's path";
-        result_tokens: Dist, DIST, "lognormal(300,0.9)",
+        result_tokens: Dist, TOKENS, "lognormal(300,0.9)",
             "Tokens that join the context after a round, best-of; after each call, calls";
         pause_seconds: Dist, DIST, "lognormal(2,1)",
             "Seconds from the end of a round to the next";
@@ -83,7 +83,7 @@ impl Fanout {
 impl Source for Fanout {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
         prompt.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {

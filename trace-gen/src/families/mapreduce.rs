@@ -7,7 +7,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -44,17 +44,17 @@ map is an agent of its own that runs once. For: policies that read declared uses
 
 parameters! {
     MapReduceParams {
-        maps: Dist, DIST, "16",
+        maps: Dist, COUNT, "16",
             "Maps of a session";
-        shared_tokens: Dist, DIST, "lognormal(8000,0.5)",
+        shared_tokens: Dist, TOKENS, "lognormal(8000,0.5)",
             "Tokens that plan, maps and reduce share beside the template";
-        plan_tokens: Dist, DIST, "lognormal(300,0.5)",
+        plan_tokens: Dist, TOKENS, "lognormal(300,0.5)",
             "Tokens of the plan";
-        part_tokens: Dist, DIST, "lognormal(1500,0.5)",
+        part_tokens: Dist, TOKENS, "lognormal(1500,0.5)",
             "Tokens of a map's own part";
-        map_output_tokens: Dist, DIST, "lognormal(200,0.6)",
+        map_output_tokens: Dist, TOKENS, "lognormal(200,0.6)",
             "Tokens of a map's output";
-        output_tokens: Dist, DIST, "lognormal(500,0.5)",
+        output_tokens: Dist, TOKENS, "lognormal(500,0.5)",
             "Tokens of the reduce's output";
     }
 }
@@ -68,7 +68,7 @@ struct Jobs {
 impl Source for Jobs {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut shared = beginning.text;
         shared.grow(self.params.shared_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {

@@ -10,7 +10,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -44,23 +44,23 @@ and policies that read steps_to_next.",
 
 parameters! {
     TeamParams {
-        rounds: Dist, DIST, "geometric(3)",
+        rounds: Dist, COUNT, "geometric(3)",
             "Rounds of a session";
-        workers: Dist, DIST, "uniform(2,5)",
+        workers: Dist, COUNT, "uniform(2,5)",
             "Workers of a round";
-        worker_steps: Dist, DIST, "geometric(6)",
+        worker_steps: Dist, COUNT, "geometric(6)",
             "Steps of a worker";
-        goal_tokens: Dist, DIST, "lognormal(800,0.8)",
+        goal_tokens: Dist, TOKENS, "lognormal(800,0.8)",
             "Tokens of the lead's goal";
-        task_tokens: Dist, DIST, "lognormal(400,0.7)",
+        task_tokens: Dist, TOKENS, "lognormal(400,0.7)",
             "Tokens of a worker's task";
-        output_tokens: Dist, DIST, "lognormal(200,0.8)",
+        output_tokens: Dist, TOKENS, "lognormal(200,0.8)",
             "Tokens of an output";
-        result_tokens: Dist, DIST, "lognormal(500,1.2)",
+        result_tokens: Dist, TOKENS, "lognormal(500,1.2)",
             "Tokens of a tool's result in a worker's context";
         tool_seconds: Dist, DIST, "lognormal(3,1.2)",
             "Seconds of a worker's tool";
-        report_tokens: Dist, DIST, "lognormal(500,0.6)",
+        report_tokens: Dist, TOKENS, "lognormal(500,0.6)",
             "Tokens of a worker's report in the lead's context";
     }
 }
@@ -86,8 +86,8 @@ impl Teams {
 impl Source for Teams {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let lead = self.leads.pick(&mut rng, out);
-        let worker = self.workers_of.pick(&mut rng, out);
+        let lead = self.leads.pick(&mut rng, out)?;
+        let worker = self.workers_of.pick(&mut rng, out)?;
         let mut context = lead.text;
         context.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);
         let hints = |hints| Hints {

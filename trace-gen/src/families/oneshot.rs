@@ -7,7 +7,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -45,9 +45,9 @@ keep such requests out, and noise in a mixture.",
 
 parameters! {
     OneshotParams {
-        prompt_tokens: Dist, DIST, "lognormal(3000,0.7)",
+        prompt_tokens: Dist, TOKENS, "lognormal(3000,0.7)",
             "Tokens after the template";
-        output_tokens: Dist, DIST, "lognormal(150,0.8)",
+        output_tokens: Dist, TOKENS, "lognormal(150,0.8)",
             "Tokens of the output";
     }
 }
@@ -61,7 +61,7 @@ struct Oneshots {
 impl Source for Oneshots {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
         prompt.grow(self.params.prompt_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {

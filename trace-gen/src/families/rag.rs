@@ -13,7 +13,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -54,15 +54,15 @@ parameters! {
             "Passages that there are";
         passage_zipf: f64, Domain::Number(0.0, 100.0), "1.0",
             "Exponent of the passages' Zipf popularity; 0: all alike";
-        passage_tokens: Dist, DIST, "uniform(200,512)",
+        passage_tokens: Dist, TOKENS, "uniform(200,512)",
             "Tokens of a passage";
-        passages: Dist, DIST, "uniform(3,6)",
+        passages: Dist, COUNT, "uniform(3,6)",
             "Passages of a request, all different";
         order: String, Domain::Choice(&["retrieved", "fixed"]), "retrieved",
             "retrieved (in the order in which they were drawn), or fixed (popular ones first)";
-        question_tokens: Dist, DIST, "lognormal(60,0.8)",
+        question_tokens: Dist, TOKENS, "lognormal(60,0.8)",
             "Tokens of the question";
-        output_tokens: Dist, DIST, "lognormal(250,0.7)",
+        output_tokens: Dist, TOKENS, "lognormal(250,0.7)",
             "Tokens of the answer";
     }
 }
@@ -124,7 +124,7 @@ impl Rag {
 impl Source for Rag {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
         let passages = self.retrieve(&mut rng);
         let mut own = Chains::default();

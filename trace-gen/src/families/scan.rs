@@ -7,7 +7,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -49,15 +49,15 @@ kept. For: scan resistance, and the difference between recency and knowing bette
 
 parameters! {
     ScanParams {
-        chunks: Dist, DIST, "200",
+        chunks: Dist, COUNT, "200",
             "Chunks of a corpus";
-        chunk_tokens: Dist, DIST, "uniform(2000,4000)",
+        chunk_tokens: Dist, TOKENS, "uniform(2000,4000)",
             "Tokens of a chunk";
-        passes: Dist, DIST, "1",
+        passes: Dist, COUNT, "1",
             "Times that a corpus is read";
         pause_seconds: Dist, DIST, "0.1",
             "Seconds from a request's end to the next";
-        output_tokens: Dist, DIST, "lognormal(60,0.7)",
+        output_tokens: Dist, TOKENS, "lognormal(60,0.7)",
             "Tokens of the output";
     }
 }
@@ -71,7 +71,7 @@ struct Scans {
 impl Source for Scans {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let prompts: Vec<_> = (0..self.params.chunks.some(&mut rng))
             .map(|_| {
                 let mut prompt = beginning.text.clone();

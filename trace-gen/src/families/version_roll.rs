@@ -9,7 +9,7 @@ use crate::arrivals::ArrivalParams;
 use crate::draw::{Dist, micros, unit};
 use crate::error::GenError;
 use crate::family::Family;
-use crate::parameters::{DIST, parameters};
+use crate::parameters::{DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
 use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
@@ -32,7 +32,7 @@ and the price of a date in a system prompt (edit-at 0).",
 
 parameters! {
     RollParams {
-        template_tokens: u32, Domain::Count(1, 1 << 30), "12000",
+        template_tokens: u32, Domain::Count(1, 1 << 26), "12000",
             "Tokens of the template";
         roll_seconds: f64, Domain::Number(1e-3, 1e9), "1200",
             "Seconds from one version to the next";
@@ -40,9 +40,9 @@ parameters! {
             "Seconds over which a version comes into use";
         edit_at: Dist, DIST, "uniform(0,1)",
             "Where an edit begins, as a share of the template";
-        prompt_tokens: Dist, DIST, "lognormal(400,0.8)",
+        prompt_tokens: Dist, TOKENS, "lognormal(400,0.8)",
             "Tokens after the template";
-        output_tokens: Dist, DIST, "lognormal(150,0.8)",
+        output_tokens: Dist, TOKENS, "lognormal(150,0.8)",
             "Tokens of the output";
     }
 }

@@ -99,41 +99,46 @@ impl Importer {
         if name.ends_with(".parquet") {
             for (number, row) in trace::json_rows(file)?.enumerate() {
                 let location = SourceLocation::file(file).within(&format!("row {number}"));
-                self.session(&location, &row?);
+                self.session(&location, &row?)?;
             }
         } else if name.ends_with(".jsonl") {
             for line in lines(file)? {
                 let (number, text) = line?;
-                self.session(&SourceLocation::line(file, number), &text);
+                self.session(&SourceLocation::line(file, number), &text)?;
             }
         } else {
-            self.session(&SourceLocation::file(file), &read_text(file)?);
+            self.session(&SourceLocation::file(file), &read_text(file)?)?;
         }
         Ok(())
     }
 
-    fn session(&mut self, location: &SourceLocation, text: &str) {
+    fn session(&mut self, location: &SourceLocation, text: &str) -> Result<(), ImportError> {
         match serde_json::from_str::<Session>(text) {
             Ok(session) => self.add(location, session),
-            Err(fault) => self.sink.reject(location, &fault),
+            Err(fault) => {
+                self.sink.reject(location, &fault);
+                Ok(())
+            }
         }
     }
 
-    fn add(&mut self, location: &SourceLocation, session: Session) {
+    fn add(&mut self, location: &SourceLocation, session: Session) -> Result<(), ImportError> {
         let expected = *self.block_tokens.get_or_insert(session.block_size);
         if session.block_size == 0 || session.block_size != expected {
             let reason = format!(
                 "block_size {}; expected {expected}, as before, and not 0",
                 session.block_size
             );
-            return self.sink.reject(location, &reason);
+            self.sink.reject(location, &reason);
+            return Ok(());
         }
         let id_base = match session.hash_id_scope.as_deref() {
             None | Some("local") => self.id_base(session.id.as_deref().unwrap_or_default()),
             Some("global") => 0,
             Some(other) => {
                 let reason = format!("hash_id_scope `{other}`; expected `local` or `global`");
-                return self.sink.reject(location, &reason);
+                self.sink.reject(location, &reason);
+                return Ok(());
             }
         };
         let frame = Frame {
@@ -144,7 +149,7 @@ impl Importer {
             child: false,
         };
         self.sessions += 1;
-        self.items(location, session.requests, frame);
+        self.items(location, session.requests, frame)
     }
 
     /// Where a session's ids begin. Local ids stay in sequence, which packs well; that no two sessions' ranges meet is
@@ -157,7 +162,12 @@ impl Importer {
     }
 
     /// Adds the requests of a session or of a sub-agent.
-    fn items(&mut self, location: &SourceLocation, items: Vec<Item>, frame: Frame) {
+    fn items(
+        &mut self,
+        location: &SourceLocation,
+        items: Vec<Item>,
+        frame: Frame,
+    ) -> Result<(), ImportError> {
         let mut step = 0;
         let mut last = frame.caller;
         for (index, item) in items.into_iter().enumerate() {
@@ -176,7 +186,7 @@ impl Importer {
                     child: true,
                     ..frame
                 };
-                self.items(&location, item.requests.unwrap_or_default(), child);
+                self.items(&location, item.requests.unwrap_or_default(), child)?;
                 continue;
             }
             let mut row = Row {
@@ -190,11 +200,12 @@ impl Importer {
                 Ok(()) => {
                     last = Some(self.sink.next_id());
                     step += 1;
-                    self.sink.push(location, row);
+                    self.sink.push(location, row)?;
                 }
                 Err(reason) => self.sink.reject(&location, &reason),
             }
         }
+        Ok(())
     }
 
     fn finish(mut self, job: &ImportJob<'_>) -> Result<Imported, ImportError> {

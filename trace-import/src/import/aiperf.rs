@@ -94,7 +94,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         let location = SourceLocation::line(job.input, number);
         match reader.row(&text) {
             Ok((row, ids)) => {
-                reader.sink.push(location, row);
+                reader.sink.push(location, row)?;
                 reader.ids.push(ids);
             }
             Err(reason) => reader.sink.reject(&location, &reason),
@@ -113,7 +113,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
     };
     let content = match whole {
         true => reader.fill_blocks(),
-        false => reader.fill_tokens(),
+        false => reader.fill_tokens()?,
     };
     reader
         .sink
@@ -206,7 +206,7 @@ impl Reader {
     }
 
     /// Rows as what is new in their sessions.
-    fn fill_tokens(&mut self) -> Content {
+    fn fill_tokens(&mut self) -> Result<Content, ImportError> {
         let mut contexts = Contexts {
             block_tokens: self.block_tokens,
             numbers: Numbers::default(),
@@ -214,11 +214,12 @@ impl Reader {
             sessions: HashMap::new(),
         };
         let mut rejected = Vec::new();
-        let rows = self.sink.rows().iter_mut();
-        for (SourceRow { location, row }, ids) in rows.zip(std::mem::take(&mut self.ids)) {
+        for (at, ids) in std::mem::take(&mut self.ids).into_iter().enumerate() {
+            let SourceRow { location, row } = &mut self.sink.rows()[at];
             if let Err(reason) = contexts.fill(row, &ids) {
                 rejected.push((location.clone(), reason));
             }
+            self.sink.hold(at)?;
         }
         for (location, reason) in rejected {
             self.sink.reject(&location, &reason);
@@ -227,7 +228,7 @@ impl Reader {
             Action::Format,
             "rows hold what is new in their sessions: prompts are all rows before, their answers, and the row",
         );
-        Content::Tokens
+        Ok(Content::Tokens)
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn push_sessions(
             };
             last = Some(sink.next_id());
             match texts.fill(&mut row, turn.prompt, turn.output) {
-                Ok(()) => sink.push(turn.location, row),
+                Ok(()) => sink.push(turn.location, row)?,
                 Err(reason) => sink.reject(&turn.location, &reason),
             }
         }

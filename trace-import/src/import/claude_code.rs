@@ -253,7 +253,7 @@ impl Reader {
         let mut fresh = FreshIds::new(content, 0);
         let mut system = fresh.empty_text();
         system.grow(system_tokens, &mut fresh);
-        let shorter = self.push_rows(&system, &mut fresh);
+        let shorter = self.push_rows(&system, &mut fresh)?;
         let mut sink = self.sink;
         sink.start_clock_at_first();
         compare(&mut sink, &self.answers, block_tokens);
@@ -280,7 +280,7 @@ impl Reader {
     }
 
     /// Makes a row of every answer; returns how many prompts are shorter than the prompt that they continue.
-    fn push_rows(&mut self, system: &Text, fresh: &mut FreshIds) -> u64 {
+    fn push_rows(&mut self, system: &Text, fresh: &mut FreshIds) -> Result<u64, ImportError> {
         let mut texts = Continued::new(&self.answers);
         let mut steps = HashMap::new();
         let mut shorter = 0;
@@ -312,9 +312,9 @@ impl Reader {
             *step += 1;
             text.grow(answer.output_tokens, fresh);
             texts.keep(index, text);
-            self.sink.push(answer.location.clone(), row);
+            self.sink.push(answer.location.clone(), row)?;
         }
-        shorter
+        Ok(shorter)
     }
 }
 

@@ -39,7 +39,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
             let (number, text) = line?;
             let location = SourceLocation::line(file, number);
             match row(&text, &texts, &mut sink) {
-                Ok(row) => sink.push(location, row),
+                Ok(row) => sink.push(location, row)?,
                 Err(reason) => sink.reject(&location, &reason),
             }
         }

@@ -46,7 +46,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
             Ok((mut row, dropped)) => {
                 partial += u64::from(dropped);
                 row.session_id = sink.new_session();
-                sink.push(location, row);
+                sink.push(location, row)?;
             }
             Err(reason) => sink.reject(&location, &reason),
         }

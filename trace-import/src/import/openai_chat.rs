@@ -78,7 +78,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         let (number, text) = line?;
         let location = SourceLocation::line(job.input, number);
         match reader.row(&text) {
-            Ok(row) => reader.sink.push(location, row),
+            Ok(row) => reader.sink.push(location, row)?,
             Err(reason) => reader.sink.reject(&location, &reason),
         }
     }

@@ -56,7 +56,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
             },
             ..Row::default()
         };
-        sink.push(location, row);
+        sink.push(location, row)?;
     }
     if sizes.0 < sizes.1 {
         let note = format!(

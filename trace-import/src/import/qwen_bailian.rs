@@ -56,7 +56,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         let (number, text) = line?;
         let location = SourceLocation::line(job.input, number);
         match reader.row(&text, block_tokens) {
-            Ok(row) => reader.sink.push(location, row),
+            Ok(row) => reader.sink.push(location, row)?,
             Err(reason) => reader.sink.reject(&location, &reason),
         }
     }

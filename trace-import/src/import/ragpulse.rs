@@ -78,7 +78,7 @@ fn read(job: &mut ImportJob<'_>) -> Result<Imported, ImportError> {
         let (number, text) = line?;
         let location = SourceLocation::line(&trace, number);
         match reader.row(&text) {
-            Ok(row) => reader.sink.push(location, row),
+            Ok(row) => reader.sink.push(location, row)?,
             Err(reason) => reader.sink.reject(&location, &reason),
         }
     }
@@ -212,6 +212,7 @@ impl Reader {
                 record.input_length
             )
         })?;
+        invented_length("input_length", u64::from(record.input_length))?;
         let mut prompt = Vec::with_capacity(record.input_length as usize);
         for Segment { first, len_tokens } in segments {
             prompt.extend((first..first + len_tokens).map(nth_token));

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use trace::{
-    Body, BuildError, Content, Meta, Provenance, Request, Row, TraceWriter, WorkloadBuilder,
+    Body, BuildError, Content, MemoryBudget, Meta, Provenance, Request, Row, TraceWriter,
+    WorkloadBuilder,
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -58,6 +59,7 @@ pub(crate) struct RowSink {
     notes: Vec<Note>,
     sessions: HashMap<String, u64>,
     counted_sessions: u64,
+    budget: MemoryBudget,
 }
 
 impl RowSink {
@@ -67,17 +69,35 @@ impl RowSink {
     }
 
     /// Takes a row; `row.request_id` is set.
-    pub(crate) fn push(&mut self, location: SourceLocation, mut row: Row<'static>) {
+    ///
+    /// # Errors
+    /// Where the rows hold more memory than they may.
+    pub(crate) fn push(
+        &mut self,
+        location: SourceLocation,
+        mut row: Row<'static>,
+    ) -> Result<(), ImportError> {
         let total = u64::from(row.prompt_tokens) + u64::from(row.output_tokens);
         if total > u64::from(u32::MAX) {
             let reason = format!(
                 "prompt and output have {total} tokens together; expected at most {}",
                 u32::MAX
             );
-            return self.reject(&location, &reason);
+            self.reject(&location, &reason);
+            return Ok(());
         }
+        hold(&mut self.budget, &location, &row)?;
         row.request_id = self.next_id();
         self.rows.push(SourceRow { location, row });
+        Ok(())
+    }
+
+    /// Counts the memory of rows that were filled after they were pushed.
+    pub(crate) fn hold(&mut self, at: usize) -> Result<(), ImportError> {
+        match self.rows.get(at) {
+            Some(SourceRow { location, row }) => hold(&mut self.budget, location, row),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn reject(&mut self, location: &SourceLocation, reason: &dyn fmt::Display) {
@@ -298,6 +318,34 @@ fn prompt_hash(body: &Body<'_>) -> Option<u64> {
         Body::Blocks { prompt, .. } => hasher.update(&prompt.last()?.to_le_bytes()),
     }
     Some(hasher.digest())
+}
+
+fn hold(
+    budget: &mut MemoryBudget,
+    location: &SourceLocation,
+    row: &Row<'_>,
+) -> Result<(), ImportError> {
+    let elements = |output: usize, prompt: usize| (output + prompt) as u64;
+    let bytes = match &row.body {
+        Body::Tokens { prompt, output } => {
+            4 * elements(
+                output.as_ref().map_or(0, |output| output.len()),
+                prompt.len(),
+            )
+        }
+        Body::Blocks { prompt, output } => {
+            8 * elements(
+                output.as_ref().map_or(0, |output| output.len()),
+                prompt.len(),
+            )
+        }
+    };
+    budget
+        .hold(bytes + size_of::<SourceRow>() as u64)
+        .map_err(|source| ImportError::Memory {
+            location: location.to_string(),
+            source,
+        })
 }
 
 /// Checks the block ids.

@@ -138,7 +138,7 @@ fn read(job: &mut ImportJob<'_>, map: &str, unit: Unit) -> Result<Imported, Impo
         let line = record.position().map_or(0, csv::Position::line) as usize;
         let location = SourceLocation::line(job.input, line);
         match rows.row(&record, &mut source) {
-            Ok(row) => rows.sink.push(location, row),
+            Ok(row) => rows.sink.push(location, row)?,
             Err(reason) => rows.sink.reject(&location, &reason),
         }
     }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use trace::{Body, Content, Meta, Provenance, Row, TraceReader, TraceWriter};
+use trace::{
+    Body, Content, Meta, Provenance, Request, Row, TraceReader, TraceWriter, WorkloadBuilder,
+};
 
 use super::rows::Done;
 use crate::error::ImportError;
@@ -39,6 +41,7 @@ pub fn merge(inputs: &[PathBuf], out: &Path, ids: MergeIds) -> Result<Done, Impo
     };
     let mut writer = TraceWriter::create(out, &meta)?;
     let mut names = Names::default();
+    let mut paths = SharedPaths::new(content, ids);
     let mut heads = Vec::new();
     for reader in &mut readers {
         heads.push(next(reader)?);
@@ -50,6 +53,7 @@ pub fn merge(inputs: &[PathBuf], out: &Path, ids: MergeIds) -> Result<Done, Impo
         };
         heads[input] = next(&mut readers[input])?;
         names.apply(input, &mut row, ids);
+        paths.check(&inputs[input], &row)?;
         writer.write(&row)?;
         done.read += 1;
     }
@@ -89,6 +93,33 @@ fn same_content(inputs: &[PathBuf], readers: &[TraceReader]) -> Result<Content, 
                 inputs[0].display()
             ),
         }),
+    }
+}
+
+/// Checks that ids which several inputs share stand for the same prefix in all of them.
+struct SharedPaths(Option<WorkloadBuilder>);
+
+impl SharedPaths {
+    fn new(content: Content, ids: MergeIds) -> Self {
+        Self(match (content, ids) {
+            (Content::Blocks { block_tokens }, MergeIds::Shared) => {
+                Some(WorkloadBuilder::new(block_tokens))
+            }
+            _ => None,
+        })
+    }
+
+    fn check(&mut self, input: &Path, row: &Row<'_>) -> Result<(), ImportError> {
+        let (Some(builder), Body::Blocks { prompt, output }) = (&mut self.0, &row.body) else {
+            return Ok(());
+        };
+        let path = [prompt, output.as_deref().unwrap_or_default()].concat();
+        builder
+            .push(Request::default(), &path)
+            .map_err(|fault| ImportError::Input {
+                path: input.to_owned(),
+                problem: format!("{fault}; ids of traces that were made apart cannot be shared"),
+            })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `trace-gen import`: one subcommand a format, made from the registry.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -51,7 +52,8 @@ pub(crate) fn run(import: Import) -> Result<()> {
     } = imported?;
     report(&out, &format!("{requests} requests, {sessions} sessions"));
     for note in notes {
-        eprintln!("  {note}");
+        // As in `report`.
+        let _ = writeln!(std::io::stderr(), "  {note}");
     }
     Ok(())
 }
