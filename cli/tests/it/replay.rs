@@ -272,7 +272,7 @@ fn every_policy_in_one_table() {
     let evictions = policies::EVICTION
         .iter()
         .map(|entry| format!("`{}`{}", entry.name, hints(entry)));
-    let limits = ["*oracle: at most*", "*unlimited cache*"].map(str::to_owned);
+    let limits = ["*oracle: at most*", "*infinite cache*"].map(str::to_owned);
     let expected: Vec<_> = evictions.chain(limits).collect();
     assert_eq!(rows(&text)[2..], expected, "{text}");
     assert!(text.contains("**"), "nothing is the best: {text}");
