@@ -817,7 +817,7 @@ fn wrong_parameters_are_named() {
         (
             "agent",
             &[("steps", "many")],
-            "`steps` is a distribution (`many` is no distribution), not `many`",
+            "`steps` is a distribution of counts (`many` is no distribution), not `many`",
         ),
         (
             "agent",
@@ -834,6 +834,21 @@ fn wrong_parameters_are_named() {
             &[("fast-share", "0.9"), ("slow-share", "0.2")],
             "slow-share is 0.2; expected at most what",
         ),
+        (
+            "oneshot",
+            &[("template-tokens", "4294967296")],
+            "4294967296 in it is more than",
+        ),
+        (
+            "oneshot",
+            &[
+                ("sessions", "3"),
+                ("template-tokens", "60000000"),
+                ("prompt-tokens", "60000000"),
+            ],
+            "a prompt of more than 67108864 tokens",
+        ),
+        ("scan", &[("chunks", "4e9")], "more than 1000000"),
         ("mixture", &[("parts", "agent")], "parts is `agent`"),
         (
             "mixture",
