@@ -498,7 +498,7 @@ fn errors_are_one_line_and_usage_is_two() {
     for usage in [
         &["ledger"][..],
         &["import", "csv", "x"],
-        &["import", "agentx", "x", "-o", "y", "--span", "4"],
+        &["import", "agentx", "x", "-o", "y", "--span", "4x"],
         &[
             "import",
             "lmcache-agent",
