@@ -69,7 +69,7 @@ const PARTS: &[Column<PartRow>] = &[
 pub fn explain_page(cost: &PassCost, deployment: &Deployment<'_>) -> Page {
     let row = |name, costs: &LaunchCosts| PartRow {
         name,
-        costs: costs.clone(),
+        costs: *costs,
         share: costs.seconds / cost.total.seconds.max(f64::MIN_POSITIVE),
     };
     let parts = cost.parts.iter().map(|p| row(part_name(p.part), &p.costs));
