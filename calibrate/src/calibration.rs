@@ -15,8 +15,8 @@ use crate::rows::{median, rows};
 /// Fits every operator that was measured on `gpu`; the others are those of `base`.
 ///
 /// # Errors
-/// [`RooflineError::Invalid`] if nothing was measured on that GPU; [`RooflineError::UnknownName`] for a model that is no
-/// preset.
+/// [`RooflineError::Invalid`] if nothing was measured on that GPU; [`RooflineError::UnknownName`] for a model that is
+/// no preset.
 pub fn fit_calibration(
     gpu: &Gpu,
     measurements: &[Measurement],
@@ -29,25 +29,25 @@ pub fn fit_calibration(
         let problem = format!("nothing was measured on {}; measured: {measured}", gpu.name);
         return Err(RooflineError::invalid("the measurements", problem));
     }
-    let mut work = Calibrating {
+    let mut calibrating = Calibrating {
         gpu,
         of: &of,
         result: base.clone(),
     };
     if base.gpu != gpu.name {
         // What another GPU's efficiencies were fitted to says nothing about this one.
-        work.result.fitted.clear();
-        work.result.gpu.clone_from(&gpu.name);
+        calibrating.result.fitted.clear();
+        calibrating.result.gpu.clone_from(&gpu.name);
     }
-    work.operator::<GemmRates>()?;
-    work.operator::<PrefillRates>()?;
-    work.operator::<DecodeRates>()?;
-    work.operator::<StreamRates>()?;
-    work.operator::<AllReduceRates>()?;
-    work.operator::<HostRates>()?;
+    calibrating.operator::<GemmRates>()?;
+    calibrating.operator::<PrefillRates>()?;
+    calibrating.operator::<DecodeRates>()?;
+    calibrating.operator::<StreamRates>()?;
+    calibrating.operator::<AllReduceRates>()?;
+    calibrating.operator::<HostRates>()?;
     // Last: it is fitted on top of the kernels.
-    work.operator::<EngineRates>()?;
-    Ok(work.result)
+    calibrating.operator::<EngineRates>()?;
+    Ok(calibrating.result)
 }
 
 struct Calibrating<'a> {
@@ -75,7 +75,7 @@ impl Calibrating<'_> {
         let sources: BTreeSet<&str> = self
             .of
             .iter()
-            .filter(|m| m.observed.operator() == R::OPERATOR)
+            .filter(|m| m.work.operator() == R::OPERATOR)
             .map(|m| m.source)
             .collect();
         self.result.fitted.retain(|f| f.operator != R::OPERATOR);

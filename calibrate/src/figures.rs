@@ -252,7 +252,7 @@ fn density(reference: &Reference) -> ComputedFigures {
     vec![
         ("density.a", ms_per_gb(8192)),
         ("density.b", ms_per_gb(512)),
-        // Recompute per hour: a prefix wanted 0.1 times an hour, against a short one wanted 16 times a second.
+        // Recompute per hour: a prefix reused 0.1 times per hour, against a short one reused 16 times per second.
         ("trap.evict_a", 0.1 * t(8192) / MS),
         ("trap.evict_b", 16.0 * 3600.0 * t(512)),
     ]
@@ -322,7 +322,7 @@ impl PrintedTimes {
             1600.0 * self.tpot_expedited_seconds,
         );
         let short_edges_seconds = 19.0 * (0.010 + 0.050);
-        // The audits ask what if the round trips, or decoding at 8 ms a token, had been better all along.
+        // The audits ask what if the round trips, or decoding at 8 ms per token, had been better all along.
         let decode_8ms_seconds = 1600.0 * 8.0 * MS;
         let audit = |decode_seconds: f64, edges_seconds: f64| {
             (self.prefill_none_seconds + decode_seconds + edges_seconds) / self.config_c_seconds

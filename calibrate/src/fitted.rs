@@ -7,7 +7,7 @@ use roofline::{
     PrefillRates, RooflineError, Stream, StreamRates, WholePrefill,
 };
 
-use crate::measurement::{Measurement, Observed, WHOLE_PREFILL};
+use crate::measurement::{Measurement, TimedWork, WHOLE_PREFILL};
 
 /// Where a parameter may lie, both ends included.
 #[derive(Debug, Clone, Copy)]
@@ -74,8 +74,8 @@ macro_rules! of_kernel {
             _gpu: &Gpu,
             _base: &Calibration,
         ) -> Result<Option<$shape>, RooflineError> {
-            Ok(match of.observed {
-                Observed::Kernel(Kernel::$variant(shape)) => Some(shape),
+            Ok(match of.work {
+                TimedWork::Kernel(Kernel::$variant(shape)) => Some(shape),
                 _ => None,
             })
         }
@@ -181,11 +181,11 @@ impl Fitted for EngineRates {
         gpu: &Gpu,
         base: &Calibration,
     ) -> Result<Option<WholePrefill>, RooflineError> {
-        let Observed::Prefill {
+        let TimedWork::Prefill {
             gpus,
             batch,
             prompt_tokens,
-        } = of.observed
+        } = of.work
         else {
             return Ok(None);
         };

@@ -18,6 +18,6 @@ pub use calibration::fit_calibration;
 pub use catalogue::{Geometry, read_catalogue};
 pub use figures::{Figure, figures};
 pub use files::registry::read_measurements;
-pub use measurement::{Measurement, Observed};
+pub use measurement::{Measurement, TimedWork};
 pub use rows::Split;
 pub use validate::{ErrorRow, Errors, validate};

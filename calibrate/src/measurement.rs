@@ -12,14 +12,14 @@ pub struct Measurement {
     /// The model whose shape it is, or empty.
     pub model: String,
     /// What ran.
-    pub observed: Observed,
+    pub work: TimedWork,
     /// How long it took, seconds.
     pub seconds: f64,
 }
 
 /// What was timed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Observed {
+pub enum TimedWork {
     /// One kernel.
     Kernel(Kernel),
     /// A whole prefill of `batch` prompts of `prompt_tokens` on `gpus` GPUs.
@@ -33,10 +33,10 @@ pub enum Observed {
     },
 }
 
-/// The operator of [`Observed::Prefill`].
+/// The operator of [`TimedWork::Prefill`].
 pub(crate) const WHOLE_PREFILL: &str = "whole-prefill";
 
-impl Observed {
+impl TimedWork {
     /// Name of what was timed, as in tables.
     pub fn operator(&self) -> &'static str {
         match self {

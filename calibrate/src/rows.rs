@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roofline::{Calibration, Gpu, Kernel, RooflineError};
 
 use crate::fitted::Fitted;
-use crate::measurement::{Measurement, Observed};
+use crate::measurement::{Measurement, TimedWork};
 
 /// Fewer weights or head shapes than this cannot be split by; the whole shape is the key then.
 const FEWEST_KEYS: usize = 6;
@@ -16,7 +16,7 @@ pub(crate) struct FitRow<S> {
     pub(crate) shape: S,
     pub(crate) seconds: f64,
     pub(crate) model: String,
-    pub(crate) observed: Observed,
+    pub(crate) work: TimedWork,
 }
 
 /// The rows of `R` among the measurements, in a fixed order.
@@ -27,7 +27,7 @@ pub(crate) fn rows<R: Fitted>(
 ) -> Result<Vec<FitRow<R::Shape>>, RooflineError> {
     let mut of_shape: BTreeMap<(&str, String), Vec<&Measurement>> = BTreeMap::new();
     for of in measurements {
-        let key = (of.model.as_str(), shape_key(&of.observed));
+        let key = (of.model.as_str(), shape_key(&of.work));
         of_shape.entry(key).or_default().push(of);
     }
     let mut rows = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) fn rows<R: Fitted>(
             shape,
             seconds,
             model: model.to_owned(),
-            observed: of[0].observed,
+            work: of[0].work,
         });
     }
     Ok(rows)
@@ -96,32 +96,32 @@ pub(crate) fn folds<S>(rows: &[FitRow<S>], split: Split, count: usize) -> Vec<us
 }
 
 fn split_keys<S>(rows: &[FitRow<S>]) -> Vec<String> {
-    let coarse: Vec<String> = rows.iter().map(|r| coarse_key(&r.observed)).collect();
+    let coarse: Vec<String> = rows.iter().map(|r| coarse_key(&r.work)).collect();
     if coarse.iter().collect::<BTreeSet<_>>().len() >= FEWEST_KEYS {
         coarse
     } else {
-        rows.iter().map(|r| shape_key(&r.observed)).collect()
+        rows.iter().map(|r| shape_key(&r.work)).collect()
     }
 }
 
 /// The whole shape.
-pub(crate) fn shape_key(observed: &Observed) -> String {
-    format!("{observed:?}")
+pub(crate) fn shape_key(work: &TimedWork) -> String {
+    format!("{work:?}")
 }
 
 /// The weight's or the heads' shape, without how many tokens met it; of a whole prefill, all but the GPUs.
-fn coarse_key(observed: &Observed) -> String {
-    match observed {
-        Observed::Kernel(Kernel::Gemm(g)) => format!("{} {}", g.columns, g.inner),
-        Observed::Kernel(Kernel::Prefill(a)) => {
+fn coarse_key(work: &TimedWork) -> String {
+    match work {
+        TimedWork::Kernel(Kernel::Gemm(g)) => format!("{} {}", g.columns, g.inner),
+        TimedWork::Kernel(Kernel::Prefill(a)) => {
             format!("{} {} {}", a.heads, a.kv_heads, a.head_dim)
         }
-        Observed::Kernel(Kernel::Decode(a)) => {
+        TimedWork::Kernel(Kernel::Decode(a)) => {
             format!("{} {} {}", a.heads, a.kv_heads, a.pair_width)
         }
-        Observed::Kernel(Kernel::AllReduce(r)) => format!("{}", r.bytes),
-        Observed::Kernel(Kernel::Stream(_) | Kernel::HostCopy(_)) => shape_key(observed),
-        Observed::Prefill {
+        TimedWork::Kernel(Kernel::AllReduce(r)) => format!("{}", r.bytes),
+        TimedWork::Kernel(Kernel::Stream(_) | Kernel::HostCopy(_)) => shape_key(work),
+        TimedWork::Prefill {
             batch,
             prompt_tokens,
             ..

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::fit::fit;
 use crate::fitted::Fitted;
-use crate::measurement::{Measurement, Observed};
+use crate::measurement::{Measurement, TimedWork};
 use crate::rows::{FitRow, Split, folds, quantile, rows, shape_key};
 
 /// Distribution of `predicted / measured - 1`.
@@ -63,7 +63,7 @@ pub fn validate(
     let mut groups: BTreeMap<(&str, &str, &str), Vec<&Measurement>> = BTreeMap::new();
     for m in measurements {
         groups
-            .entry((m.observed.operator(), &m.gpu, m.source))
+            .entry((m.work.operator(), &m.gpu, m.source))
             .or_default()
             .push(m);
     }
@@ -135,7 +135,7 @@ impl OperatorGroup {
                 .filter(|t| range == "all" || t.range == range)
                 .collect();
             if let (Some(first), false) = (of.first(), of_range.is_empty()) {
-                table.push(self.error_row(first.observed.operator(), range, &of_range));
+                table.push(self.error_row(first.work.operator(), range, &of_range));
             }
         }
         Ok(table)
@@ -165,9 +165,9 @@ impl OperatorGroup {
                 continue;
             }
             let rates = fit(&R::start(), &self.gpu, &training);
-            let known: BTreeSet<String> = seen().map(|r| shape_key(&r.observed)).collect();
+            let known: BTreeSet<String> = seen().map(|r| shape_key(&r.work)).collect();
             for (i, row) in rows.iter().enumerate().filter(|(i, _)| fold_of[*i] == fold) {
-                if !known.contains(&shape_key(&row.observed)) {
+                if !known.contains(&shape_key(&row.work)) {
                     predicted[i] = Some(rates.seconds(&self.gpu, &row.shape));
                 }
             }
@@ -178,7 +178,7 @@ impl OperatorGroup {
     fn tried<S>(&self, row: &FitRow<S>, predicted: f64) -> Result<RowErrors, RooflineError> {
         let error = |seconds: f64| seconds / row.seconds - 1.0;
         Ok(RowErrors {
-            range: range(&self.gpu, &row.observed),
+            range: range(&self.gpu, &row.work),
             datasheet: error(self.reference(row, KernelTiming::Datasheet)?),
             constant: error(self.reference(row, KernelTiming::Constant(self.gpu.utilisation))?),
             calibrated: error(predicted),
@@ -186,9 +186,9 @@ impl OperatorGroup {
     }
 
     fn reference<S>(&self, row: &FitRow<S>, timing: KernelTiming) -> Result<f64, RooflineError> {
-        match row.observed {
-            Observed::Kernel(kernel) => Ok(timing.seconds(&self.gpu, &kernel)),
-            Observed::Prefill {
+        match row.work {
+            TimedWork::Kernel(kernel) => Ok(timing.seconds(&self.gpu, &kernel)),
+            TimedWork::Prefill {
                 gpus,
                 batch,
                 prompt_tokens,
@@ -239,16 +239,16 @@ fn errors(mut signed: Vec<f64>) -> Errors {
 }
 
 /// The range of shapes that an observation counts to.
-fn range(gpu: &Gpu, observed: &Observed) -> &'static str {
-    match observed {
-        Observed::Kernel(kernel @ Kernel::Gemm(_)) => {
+fn range(gpu: &Gpu, work: &TimedWork) -> &'static str {
+    match work {
+        TimedWork::Kernel(kernel @ Kernel::Gemm(_)) => {
             if kernel.flops() / kernel.bytes() > gpu.ridge() {
                 "compute-bound"
             } else {
                 "memory-bound"
             }
         }
-        Observed::Kernel(Kernel::Prefill(a)) => match (a.cached_tokens > 0.0, a.new_tokens) {
+        TimedWork::Kernel(Kernel::Prefill(a)) => match (a.cached_tokens > 0.0, a.new_tokens) {
             (false, new) if new < 128.0 => "new < 128",
             (false, new) if new < 1024.0 => "new 128 to 1023",
             (false, _) => "new >= 1024",
@@ -256,12 +256,12 @@ fn range(gpu: &Gpu, observed: &Observed) -> &'static str {
             (true, new) if new < 1024.0 => "on a prefix, new 128 to 1023",
             (true, _) => "on a prefix, new >= 1024",
         },
-        Observed::Kernel(Kernel::Decode(a)) if a.context_tokens <= 1024.0 => "context <= 1024",
-        Observed::Kernel(Kernel::Decode(_)) => "context > 1024",
-        Observed::Kernel(kernel) if kernel.bytes() < 1e6 => "under 1 MB",
-        Observed::Kernel(kernel) if kernel.bytes() < 64e6 => "1 to 64 MB",
-        Observed::Kernel(_) => "64 MB and more",
-        Observed::Prefill { batch: 1, .. } => "one prompt",
-        Observed::Prefill { .. } => "a batch of prompts",
+        TimedWork::Kernel(Kernel::Decode(a)) if a.context_tokens <= 1024.0 => "context <= 1024",
+        TimedWork::Kernel(Kernel::Decode(_)) => "context > 1024",
+        TimedWork::Kernel(kernel) if kernel.bytes() < 1e6 => "under 1 MB",
+        TimedWork::Kernel(kernel) if kernel.bytes() < 64e6 => "1 to 64 MB",
+        TimedWork::Kernel(_) => "64 MB and more",
+        TimedWork::Prefill { batch: 1, .. } => "one prompt",
+        TimedWork::Prefill { .. } => "a batch of prompts",
     }
 }

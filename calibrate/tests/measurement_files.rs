@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calibrate::{Measurement, Observed, Split, fit_calibration, read_measurements, validate};
+use calibrate::{Measurement, Split, TimedWork, fit_calibration, read_measurements, validate};
 use roofline::{
     Calibration, Gemm, Gpu, HostCopy, Kernel, PrefillAttention, Stream, read_calibration,
 };
@@ -85,10 +85,10 @@ fn the_microbenchmarks_columns_are_read() {
     let rows = read_measurements(&recorded(folder.path(), 1.0)).unwrap();
     assert_eq!(rows.len(), 36 + 7 + 10);
     assert!(rows.iter().all(|r| r.gpu == "h100" && r.seconds > 0.0));
-    let first = Observed::Kernel(Kernel::Gemm(Gemm::fp16(1.0, 4096.0, 4096.0)));
-    assert_eq!(rows[0].observed, first);
-    assert_eq!(rows[36].observed.operator(), "prefill-attention");
-    assert_eq!(rows[52].observed.operator(), "host-copy");
+    let first = TimedWork::Kernel(Kernel::Gemm(Gemm::fp16(1.0, 4096.0, 4096.0)));
+    assert_eq!(rows[0].work, first);
+    assert_eq!(rows[36].work.operator(), "prefill-attention");
+    assert_eq!(rows[52].work.operator(), "host-copy");
 }
 
 #[test]

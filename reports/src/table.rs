@@ -150,7 +150,7 @@ mod tests {
     const COLUMNS: &[Column<(&str, u32)>] = &[
         Column::words("name", |record| record.0.to_owned()),
         Column::numbers("count", |record| record.1.to_string()),
-        Column::numbers("twice", |record| (2 * record.1).to_string())
+        Column::numbers("twice", |record: &(&str, u32)| (2 * record.1).to_string())
             .when(|records| records.iter().any(|record| record.1 > 9)),
     ];
 

@@ -84,8 +84,8 @@ impl Gpu {
         self.peak_flops * self.utilisation
     }
 
-    /// FLOP/s of matrix products with weights of that many bytes per element. Weights narrower than one byte are widened
-    /// first, so int4 runs at fp16.
+    /// FLOP/s of matrix products with weights of that many bytes per element. Weights narrower than one byte are
+    /// widened first, so int4 runs at fp16.
     pub fn gemm_flops(&self, weight_bytes: f64) -> f64 {
         if weight_bytes == 1.0 {
             self.peak_fp8_flops.unwrap_or(self.peak_flops)

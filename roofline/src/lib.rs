@@ -1,7 +1,8 @@
 //! From model, GPU and token counts to seconds, FLOPs and bytes.
 //!
 //! A [`Model`] and a [`Gpu`] are plain descriptions, chosen by name. A cost model turns them into the time that
-//! prefilling a prompt takes when a prefix of it is cached. Lengths are tokens, times seconds, sizes bytes, GB = 1e9 bytes.
+//! prefilling a prompt takes when a prefix of it is cached. Lengths are tokens, times seconds, sizes bytes, GB = 1e9
+//! bytes.
 //!
 //! ```
 //! use roofline::{Gpu, Model, cost_model};

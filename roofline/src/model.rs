@@ -228,7 +228,7 @@ impl Model {
         (elements * self.kv_precision.bytes()) as u64
     }
 
-    /// Bytes of recurrent state a sequence needs besides its KV; 0 without state-space layers.
+    /// Bytes of recurrent state per sequence besides its KV; 0 without state-space layers.
     pub fn state_bytes(&self) -> u64 {
         if let Some(bytes) = self.recurrent_bytes {
             return bytes;
@@ -241,12 +241,12 @@ impl Model {
         (elements * self.kv_precision.bytes()) as u64
     }
 
-    /// What a prefix cache has to hold for a prompt to resume. Several windows count as the longest, with the KV that fills them all:
-    /// shallow states come out a little too light then.
+    /// What a prefix cache has to hold for a prompt to resume. Several windows count as the longest, with the KV that
+    /// fills them all: shallow states come out a little too light then.
     ///
-    /// State-space layers and, beside layers that look back on everything, those with a window make a model that resumes
-    /// only where a state was saved. Where all layers have a window, their KV is held in full, as engines without a window-aware
-    /// cache hold it: nothing else would grow with the prompt.
+    /// State-space layers and, beside layers that look back on everything, those with a window make a model that
+    /// resumes only where a state was saved. Where all layers have a window, their KV is held in full, as engines
+    /// without a window-aware cache hold it: nothing else would grow with the prompt.
     pub fn prefix_memory(&self) -> PrefixMemory {
         let windows: Vec<_> = self
             .groups
@@ -407,7 +407,8 @@ mod tests {
         Model::named(name).unwrap().prefix_memory()
     }
 
-    /// Marconi (arXiv 2411.19379): fp16 KV takes 4*d bytes a token and attention layer, a state 2*d*n + 8*(2*d + 2*n) a layer.
+    /// Marconi (arXiv 2411.19379): fp16 KV takes 4*d bytes per token and attention layer, a state
+    /// 2*d*n + 8*(2*d + 2*n) per layer.
     #[test]
     fn a_checkpoint_of_the_hybrid_weighs_408_75_tokens() {
         let (d, n) = (4096, 128);

@@ -24,7 +24,7 @@ struct Recorded {
     last_token_ts: f64,
 }
 
-struct Running {
+struct RunningRequest {
     request: usize,
     prefilled: u64,
     decoded: u64,
@@ -41,14 +41,14 @@ struct TokenTimes {
 fn simulate(requests: &[Recorded], deployment: &Deployment) -> Vec<TokenTimes> {
     let start = requests[0].queued_ts;
     let mut waiting: VecDeque<usize> = (0..requests.len()).collect();
-    let mut running: Vec<Running> = Vec::new();
+    let mut running: Vec<RunningRequest> = Vec::new();
     let mut times = vec![TokenTimes::default(); requests.len()];
     let mut now = 0.0;
     while !(waiting.is_empty() && running.is_empty()) {
         let arrived = |request: usize| requests[request].queued_ts - start <= now;
         while running.len() < MOST_SEQUENCES && waiting.front().is_some_and(|r| arrived(*r)) {
             let request = waiting.pop_front().unwrap();
-            running.push(Running {
+            running.push(RunningRequest {
                 request,
                 prefilled: 0,
                 decoded: 0,
@@ -76,8 +76,8 @@ fn simulate(requests: &[Recorded], deployment: &Deployment) -> Vec<TokenTimes> {
 }
 
 /// Runs one step and returns its seconds.
-fn step(requests: &[Recorded], running: &mut [Running], deployment: &Deployment) -> f64 {
-    let in_prefill = |r: &Running| r.prefilled < requests[r.request].input_toks;
+fn step(requests: &[Recorded], running: &mut [RunningRequest], deployment: &Deployment) -> f64 {
+    let in_prefill = |r: &RunningRequest| r.prefilled < requests[r.request].input_toks;
     let decoding = running.iter().filter(|r| !in_prefill(r));
     let contexts: Vec<u64> = decoding.map(|r| r.prefilled + r.decoded).collect();
     let sequences = contexts.len() as u64;

@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::memory::OverBudget;
 use crate::workload::BuildError;
 
 /// Why a trace could not be read, loaded or written. Rows count from 0.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
-        source: std::io::Error,
+        /// Its reason.
+        reason: std::io::Error,
     },
     /// The file is not Parquet, or is cut short or damaged.
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
@@ -72,14 +73,14 @@ pub enum TraceError {
         expected: String,
     },
     /// A path that contradicts an earlier one.
-    #[error("{}: row {row}: {source}", path.display())]
+    #[error("{}: row {row}: {reason}", path.display())]
     Path {
         /// The file.
         path: PathBuf,
         /// The row, counted from 0.
         row: u64,
         /// The contradiction.
-        source: BuildError,
+        reason: BuildError,
     },
     /// Two different blocks of tokens hash to one id.
     #[error(
@@ -93,6 +94,14 @@ pub enum TraceError {
         row: u64,
         /// Position in the path, counted from 0.
         position: usize,
+    },
+    /// The file needs more memory than it may have.
+    #[error("{}: {reason}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The budget.
+        reason: OverBudget,
     },
     /// The caller's block size does not suit the trace.
     #[error("{}: block size of {asked} tokens asked for; expected {expected}", path.display())]
@@ -110,7 +119,14 @@ impl TraceError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
-            source,
+            reason: source,
+        }
+    }
+
+    pub(crate) fn memory(path: &Path, source: OverBudget) -> Self {
+        Self::Memory {
+            path: path.to_owned(),
+            reason: source,
         }
     }
 

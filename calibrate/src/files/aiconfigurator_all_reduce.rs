@@ -2,7 +2,7 @@
 
 use roofline::{AllReduce, Kernel, RooflineError};
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 
 pub(crate) const KIND: FileKind = FileKind {
     source: "aiconfigurator nccl",
@@ -10,7 +10,7 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     if line.text("op_name")? != "all_reduce" {
         return Ok(());
     }

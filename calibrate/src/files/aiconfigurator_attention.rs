@@ -2,7 +2,7 @@
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 use crate::files::shapes::BatchHeads;
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -12,7 +12,7 @@ pub(crate) const KIND: FileKind = FileKind {
 };
 
 /// A single query after `step` tokens is a decode step.
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let (new_tokens, step) = (line.number("isl")?, line.number("step")?);
     let heads = BatchHeads {
         batch: line.number("batch_size")?,

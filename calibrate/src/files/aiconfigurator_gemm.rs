@@ -2,7 +2,7 @@
 
 use roofline::{Gemm, Kernel, RooflineError};
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 
 pub(crate) const KIND: FileKind = FileKind {
     source: "aiconfigurator gemm",
@@ -10,7 +10,7 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let product = Gemm::fp16(line.number("m")?, line.number("n")?, line.number("k")?);
     let seconds = line.seconds("latency", MS)?;
     found.kernel(line.gpu_in("device")?, "", Kernel::Gemm(product), seconds);

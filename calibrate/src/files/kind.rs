@@ -3,7 +3,7 @@
 
 use roofline::{Gpu, Kernel, Model, RooflineError};
 
-use crate::measurement::{Measurement, Observed};
+use crate::measurement::{Measurement, TimedWork};
 
 /// Seconds of a millisecond.
 pub(crate) const MS: f64 = 1e-3;
@@ -19,7 +19,7 @@ pub(crate) struct FileKind {
     /// Columns that tell it from the others.
     pub(crate) columns: &'static [&'static str],
     /// Turns a line into measurements; lines that measure something else are left out.
-    pub(crate) read: fn(&Line, &mut Found) -> Result<(), RooflineError>,
+    pub(crate) read: fn(&CsvLine, &mut Found) -> Result<(), RooflineError>,
 }
 
 /// The measurements of a file so far.
@@ -30,15 +30,15 @@ pub(crate) struct Found {
 
 impl Found {
     pub(crate) fn kernel(&mut self, gpu: &str, model: &str, kernel: Kernel, seconds: f64) {
-        self.push(gpu, model, Observed::Kernel(kernel), seconds);
+        self.push(gpu, model, TimedWork::Kernel(kernel), seconds);
     }
 
-    pub(crate) fn push(&mut self, gpu: &str, model: &str, observed: Observed, seconds: f64) {
+    pub(crate) fn push(&mut self, gpu: &str, model: &str, work: TimedWork, seconds: f64) {
         self.measurements.push(Measurement {
             gpu: gpu.to_owned(),
             source: self.source,
             model: model.to_owned(),
-            observed,
+            work,
             seconds,
         });
     }
@@ -53,8 +53,8 @@ impl GpuNames {
         Ok(Self(names.filter(|n| !n.starts_with("course")).collect()))
     }
 
-    /// The preset that a driver's device name stands for: one of its words, or for names of several words all of them in
-    /// a row.
+    /// The preset that a driver's device name stands for: one of its words, or for names of several words all of them
+    /// in a row.
     fn of_device(&self, device: &str) -> Option<&str> {
         let device = device.to_lowercase();
         let words: Vec<&str> = device
@@ -98,7 +98,7 @@ impl FileName {
 }
 
 /// One line of a file.
-pub(crate) struct Line<'a> {
+pub(crate) struct CsvLine<'a> {
     pub(crate) place: &'a str,
     pub(crate) header: &'a csv::StringRecord,
     pub(crate) record: &'a csv::StringRecord,
@@ -106,7 +106,7 @@ pub(crate) struct Line<'a> {
     pub(crate) gpus: &'a GpuNames,
 }
 
-impl Line<'_> {
+impl CsvLine<'_> {
     pub(crate) fn text(&self, column: &str) -> Result<&str, RooflineError> {
         let index = self.header.iter().position(|h| h == column);
         let cell = index.and_then(|i| self.record.get(i));

@@ -2,7 +2,7 @@
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, Found, Line, US};
+use crate::files::kind::{CsvLine, FileKind, Found, US};
 use crate::files::shapes::BatchHeads;
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -12,7 +12,7 @@ pub(crate) const KIND: FileKind = FileKind {
 };
 
 /// Lines that mix both phases in one launch are left out.
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let (new, cached) = (line.number("prefill_chunk")?, line.number("kv_prefill")?);
     let (sequences, context) = (line.number("n_decode")?, line.number("kv_decode")?);
     let kernel = match (new > 0.0, sequences > 0.0) {

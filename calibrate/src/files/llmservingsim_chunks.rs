@@ -2,7 +2,7 @@
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 use crate::files::shapes::BatchHeads;
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -12,7 +12,7 @@ pub(crate) const KIND: FileKind = FileKind {
 };
 
 /// `kv_cache_size` counts the chunk's own tokens too: times step where it passes a multiple of 64.
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let gpus = line.number("num_tensor_parallel_workers")?;
     let all_heads = line.number("n_q_head")?;
     let heads = BatchHeads {

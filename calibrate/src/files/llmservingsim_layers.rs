@@ -2,7 +2,7 @@
 
 use roofline::{Gemm, Kernel, RooflineError};
 
-use crate::files::kind::{FileKind, Found, Line, US};
+use crate::files::kind::{CsvLine, FileKind, Found, US};
 use crate::files::shapes::{BatchHeads, elementwise, intermediate_of_file};
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -11,14 +11,14 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let seconds = line.seconds("time_us", US)?;
     let kernel = operator(line, line.text("layer")?, line.number("tokens")?)?;
     push(line, found, kernel, seconds)
 }
 
 pub(crate) fn push(
-    line: &Line,
+    line: &CsvLine,
     found: &mut Found,
     kernel: Option<Kernel>,
     seconds: f64,
@@ -31,7 +31,7 @@ pub(crate) fn push(
 
 /// The kernel of an operator. Norms and rotary embedding are left out: one file runs them unfused.
 pub(crate) fn operator(
-    line: &Line,
+    line: &CsvLine,
     name: &str,
     tokens: f64,
 ) -> Result<Option<Kernel>, RooflineError> {

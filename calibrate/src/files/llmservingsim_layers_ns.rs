@@ -2,7 +2,7 @@
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, Found, Line, NS};
+use crate::files::kind::{CsvLine, FileKind, Found, NS};
 use crate::files::llmservingsim_layers::{operator, push};
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -11,7 +11,7 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let seconds = line.seconds("latency(ns)", NS)?;
     let kernel = operator(line, line.text("layer_name")?, line.number("input")?)?;
     push(line, found, kernel, seconds)

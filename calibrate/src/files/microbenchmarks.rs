@@ -2,7 +2,7 @@
 
 use roofline::{Gemm, HostCopy, Kernel, RooflineError, Stream};
 
-use crate::files::kind::{FileKind, Found, Line};
+use crate::files::kind::{CsvLine, FileKind, Found};
 use crate::files::shapes::BatchHeads;
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -12,7 +12,7 @@ pub(crate) const KIND: FileKind = FileKind {
 };
 
 /// `operator` decides which of the shape columns hold something.
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let gpu = line.gpu_in("device")?;
     let n = |column: &str| line.number(column);
     let kernel = match line.text("operator")? {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, FileName, Found, GpuNames, Line};
+use crate::files::kind::{CsvLine, FileKind, FileName, Found, GpuNames};
 use crate::files::{
     aiconfigurator_all_reduce, aiconfigurator_attention, aiconfigurator_gemm,
     llmservingsim_attention, llmservingsim_chunks, llmservingsim_layers, llmservingsim_layers_ns,
@@ -51,7 +51,7 @@ pub fn read_measurements(path: &Path) -> Result<Vec<Measurement>, RooflineError>
         measurements: Vec::new(),
     };
     for record in reader.records() {
-        let line = Line {
+        let line = CsvLine {
             place: &place,
             header: &header,
             record: &record.map_err(invalid)?,

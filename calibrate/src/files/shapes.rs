@@ -4,7 +4,7 @@ use roofline::{
     ACTIVATION_BYTES, DecodeAttention, Kernel, Mixer, Mlp, PrefillAttention, RooflineError, Stream,
 };
 
-use crate::files::kind::Line;
+use crate::files::kind::CsvLine;
 
 /// Elementwise work on that many fp16 elements, read or written.
 pub(crate) fn elementwise(elements: f64) -> Kernel {
@@ -49,7 +49,7 @@ impl BatchHeads {
     }
 
     /// The heads of the model that the file's name names.
-    pub(crate) fn of_file(line: &Line, batch: f64) -> Result<Self, RooflineError> {
+    pub(crate) fn of_file(line: &CsvLine, batch: f64) -> Result<Self, RooflineError> {
         let first = line.model_of_file()?.groups.first();
         match first.map(|group| &group.mixer) {
             Some(Mixer::Attention {
@@ -69,7 +69,7 @@ impl BatchHeads {
 }
 
 /// Inner width of the dense feed-forward layers of the model that the file's name names.
-pub(crate) fn intermediate_of_file(line: &Line) -> Result<f64, RooflineError> {
+pub(crate) fn intermediate_of_file(line: &CsvLine) -> Result<f64, RooflineError> {
     let first = line.model_of_file()?.groups.first();
     match first.map(|group| &group.mlp) {
         Some(Mlp::Dense { intermediate, .. }) => Ok(f64::from(*intermediate)),

@@ -2,8 +2,8 @@
 
 use roofline::RooflineError;
 
-use crate::files::kind::{FileKind, Found, Line, MS};
-use crate::measurement::Observed;
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
+use crate::measurement::TimedWork;
 
 pub(crate) const KIND: FileKind = FileKind {
     source: "splitwise",
@@ -11,7 +11,7 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let count = |column: &str| line.number(column).map(|n| n as u32);
     let (gpus, batch) = (count("tensor_parallel")?, count("batch_size")?);
     let prompt_tokens = count("prompt_size")?;
@@ -23,12 +23,12 @@ fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
         "llama2-70b" => "llama-2-70b",
         other => return Err(line.error("model", &format!("is \"{other}\", not llama2-70b"))),
     };
-    let observed = Observed::Prefill {
+    let work = TimedWork::Prefill {
         gpus,
         batch,
         prompt_tokens,
     };
     let seconds = line.seconds("prompt_time", MS)?;
-    found.push(line.gpu_in("hardware")?, model, observed, seconds);
+    found.push(line.gpu_in("hardware")?, model, work, seconds);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use roofline::{AllReduce, Kernel, RooflineError};
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 
 pub(crate) const KIND: FileKind = FileKind {
     source: "vidur all-reduce",
@@ -10,7 +10,7 @@ pub(crate) const KIND: FileKind = FileKind {
     read,
 };
 
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let gpus = line.number("num_workers")?;
     // Groups over several nodes go over another network.
     if gpus <= line.number("devices_per_node")? {

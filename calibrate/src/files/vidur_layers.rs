@@ -2,7 +2,7 @@
 
 use roofline::{Gemm, Kernel, RooflineError};
 
-use crate::files::kind::{FileKind, Found, Line, MS};
+use crate::files::kind::{CsvLine, FileKind, Found, MS};
 use crate::files::shapes::elementwise;
 
 pub(crate) const KIND: FileKind = FileKind {
@@ -12,7 +12,7 @@ pub(crate) const KIND: FileKind = FileKind {
 };
 
 /// Projections are cut over the GPUs, norms are not.
-fn read(line: &Line, found: &mut Found) -> Result<(), RooflineError> {
+fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
     let n = |column: &str| line.number(column);
     let tokens = n("num_tokens")?;
     let hidden = n("n_embd")?;

@@ -1,32 +1,33 @@
-//! A whole eviction policy: what was used once goes first, the longest unused before the others.
+//! A whole eviction policy: leaves that were used once are evicted first, the longest unused before the others.
 //!
-//! Copy this file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to the registry.
+//! It is a template, not a good policy: what was used twice long ago keeps its memory for ever. To make one of your own, copy this
+//! file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to `policies/src/eviction/mod.rs`.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
-/// Leaf runs by whether they were used twice, then by last use.
+/// Leaves by whether they were used twice, then by last use.
 #[derive(Default)]
 pub struct OnceUsedFirst {
     leaves: Ranked<(bool, u32)>,
 }
 
 impl EvictionPolicy for OnceUsedFirst {
-    /// A leaf may go from now on. All its blocks share these facts.
+    /// The leaf may be evicted from now on. All its blocks share these facts.
     fn offer(&mut self, leaf: &Candidate) {
         self.leaves.put(leaf.id, (leaf.uses >= 2, leaf.last_used));
     }
 
-    /// It may no longer go: somebody uses it.
+    /// It may no longer be evicted: a request uses it.
     fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
-    /// Which leaf should go? Being asked must change nothing.
+    /// Which leaf should be evicted next? Being asked must change nothing.
     fn victim(&mut self) -> Option<Victim> {
         self.leaves.first().map(Victim::node)
     }
 
-    /// This much of it went. What is left of it, or its parent, is offered next.
+    /// This much of it was evicted. What is left of it, or its parent, is offered next.
     fn evicted(&mut self, evicted: &Candidate, _whole: bool) {
         self.leaves.remove(evicted.id);
     }

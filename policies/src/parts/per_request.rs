@@ -1,6 +1,7 @@
-//! One value a request, looked up by the request that used a node last.
+//! One value per request, looked up by the request that used a node last.
 
 /// A table by request index. A request that was not seen has the value of the one before it.
+#[derive(Default)]
 pub(crate) struct PerRequest<V> {
     values: Vec<V>,
 }

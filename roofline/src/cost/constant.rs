@@ -23,7 +23,7 @@ pub(crate) const COURSE: CostEntry = CostEntry {
 pub(crate) const COURSE_LINEAR: CostEntry = CostEntry {
     name: "course-linear",
     summary: "2N per token, no attention; constant utilisation",
-    source: "the same course, where it rounds",
+    source: "the same course, where it sums whole tasks",
     idea: "2N s / F: a token costs the same wherever it is in the prompt",
     params: &[],
     build: |model, gpu, _| {

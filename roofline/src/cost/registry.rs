@@ -183,7 +183,8 @@ mod tests {
         }
     }
 
-    /// Its FLOPs for a prompt of `l` tokens: attention 8*l*d^2 + 4*l^2*d, MLP 16*l*d^2, SSM 12*l*d^2 + 16*l*d*n + 10*l*d a layer.
+    /// Its FLOPs for a prompt of `l` tokens: attention 8*l*d^2 + 4*l^2*d, MLP 16*l*d^2, SSM
+    /// 12*l*d^2 + 16*l*d*n + 10*l*d per layer.
     #[test]
     fn the_hybrids_flops_are_those_of_marconi() {
         let (d, n) = (4096.0, 128.0);

@@ -10,8 +10,8 @@ const LONG_TOKENS: f64 = 2048.0;
 /// What an engine adds to the sum of a prefill's kernels.
 ///
 /// `t = ((floor_us)^3 + (slowdown * kernels + long + batched)^3)^(1/3)`: the host launches kernels no faster than
-/// `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for a batch of
-/// several prompts.
+/// `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for a
+/// batch of several prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineRates {
