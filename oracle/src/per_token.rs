@@ -20,6 +20,10 @@ use crate::schedule::{Hits, replay};
 /// Multiples of the PFOO price that are tried as the rent of every gap.
 const CONSTANT_RENTS: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
 
+/// Multiples of the dual prices that are tried besides where prompts are longer than the cache: single schedules cannot keep
+/// fractions of long hits, so they get less for their slots.
+const HIGH_RENTS: [f64; 4] = [1.25, 1.5, 2.0, 3.0];
+
 /// The bracket at one capacity, and the schedule that its lower bound in seconds stands on.
 pub(crate) fn search(
     trace: &PricedTrace<'_>,
@@ -95,6 +99,7 @@ fn second_bounds(
     }
     if fitting.is_cut() {
         // Prices that also count hits too long to fit are higher, which suits schedules: they cannot hold fractions.
+        rents.extend(multiples(&better.prices, &HIGH_RENTS));
         let loose = program(trace, capacity_blocks, Relaxation::Slots);
         rents.extend(multiples(&first_dual(&loose, stop).prices, &DUAL_RENTS));
         let price = pfoo(&loose, capacity_blocks as f64).price;
