@@ -19,7 +19,7 @@ Examples:
 Tokens: the upper bound is flat Belady, the lower a replay of Belady on the tree; where they meet, both are the optimum.
 Seconds: the upper bound is certified by prices (linear programming duality), the lower is the best replay found.
 
-Memory: the loaded trace (4 bytes per block touch), 8 bytes per distinct block, about 100 bytes per request.
+Memory: the loaded trace (4 bytes per block touch), 8 bytes per touch that can hit, 8 per distinct block, about 100 per request.
 
 Exit codes: 0 done, 1 an error, 2 a wrong flag.";
 
