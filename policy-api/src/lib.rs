@@ -37,6 +37,7 @@
 extern crate alloc;
 
 mod in_order;
+mod inspect;
 mod ranked;
 mod request;
 
@@ -45,6 +46,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 pub use in_order::InOrder;
+pub use inspect::{Inspect, PolicyCall};
 pub use ranked::Ranked;
 pub use request::{Hints, Request, RequestView};
 
