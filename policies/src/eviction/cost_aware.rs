@@ -38,7 +38,7 @@ use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::density::seconds_per_gb;
 use crate::parts::ghosts::Ghosts;
 use crate::parts::node_table::NodeTable;
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::{PerEvent, PerRequest};
 use crate::parts::survival::{Survival, Worth};
 use params::{Domain, Param, Params};
 
@@ -115,7 +115,7 @@ fn build(context: &PolicyContext, params: &Params) -> Box<dyn EvictionPolicy> {
 struct Faded {
     half_life_us: f64,
     counts_uses: bool,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
     now_us: i64,
     /// Uses of a node, faded to its last one.
     uses: NodeTable<f64>,
@@ -127,7 +127,7 @@ impl Faded {
         Self {
             half_life_us: half_life_us.max(1) as f64,
             counts_uses,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
             now_us: 0,
             uses: NodeTable::new(),
             ranked: Ranked::new(),
@@ -176,7 +176,7 @@ impl EvictionPolicy for Faded {
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         for node in nodes {
             let age_us = (self.now_us - self.arrivals_us.at(node.last_used)) as f64;
             let uses = self.uses.entry(node.id, || 1.0);
@@ -309,7 +309,7 @@ impl Learned {
 
     fn class_of(&mut self, leaf: &Candidate) -> u32 {
         let kind = kind_class(leaf.last_kind);
-        let last = self.lasts.at(leaf.last_used);
+        let last = self.lasts.at(leaf.last_request);
         let class = match self.classes {
             Classes::Kind => kind,
             Classes::Session => {
@@ -439,7 +439,7 @@ impl EvictionPolicy for Learned {
         if self.classes == Classes::Session {
             self.give(leaf.id, Some(leaf.last_session));
         }
-        let since_us = self.lasts.at(leaf.last_used).arrival_us;
+        let since_us = self.lasts.at(leaf.last_request).arrival_us;
         let (class, score) = (self.class_of(leaf), seconds_per_gb(leaf));
         let bucket = self.bucket(since_us);
         if self.watched_since.get(leaf.id) != Some(&since_us) {
@@ -512,7 +512,7 @@ mod tests {
     use super::*;
     use crate::testing::{Ask, ask, asks, context, leaf, victims, view};
     use params::Params;
-    use policy_api::Work;
+    use policy_api::{RequestIndex, Work};
 
     const ALL: [&str; 5] = ["recency", "frequency", "kind", "session", "hazard"];
 
@@ -663,7 +663,7 @@ mod tests {
     fn a_conversation_that_goes_on_is_told_from_one_that_begins() {
         let mut learned = learned(Classes::Hazard);
         let request = |index: u32| RequestView {
-            index,
+            index: RequestIndex(index),
             held_blocks: 1,
             ..view(&[9, 10])
         };
@@ -682,9 +682,9 @@ mod tests {
             },
         );
         learned.observe(&request(2), &[leaf(9)]);
-        let classes = [0, 1, 2].map(|last_used| {
+        let classes = [0, 1, 2].map(|index| {
             learned.class_of(&Candidate {
-                last_used,
+                last_request: RequestIndex(index),
                 ..leaf(1)
             })
         });

@@ -29,7 +29,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         let bucket = params.count("bucket").unwrap_or(1) as u32;
         Box::new(ByKey::new(move |leaf| {
             (
-                leaf.last_used / bucket,
+                leaf.last_used.0 / bucket,
                 Reverse(leaf.depth_blocks),
                 lru_order(leaf),
             )

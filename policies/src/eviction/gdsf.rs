@@ -47,7 +47,7 @@ impl EvictionPolicy for Gdsf {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
-        self.0.observe(request.index);
+        self.0.observe(request.now);
     }
 }
 

@@ -14,11 +14,11 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Tick, Victim, WithdrawReason};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::groups::Groups;
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -65,11 +65,11 @@ struct KvCacheWild {
     life_span_us: Option<i64>,
     now_us: i64,
     requests: u32,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
     gaps_us: Vec<Mean>,
     all_gaps_us: Mean,
     residence_us: Mean,
-    leaves: Groups<(Reverse<u32>, u32, u32)>,
+    leaves: Groups<(Reverse<u32>, Tick, Tick)>,
 }
 
 impl KvCacheWild {
@@ -78,7 +78,7 @@ impl KvCacheWild {
             life_span_us,
             now_us: 0,
             requests: 0,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
             gaps_us: vec![Mean::default(); (KINDS * TURNS) as usize],
             all_gaps_us: Mean::default(),
             residence_us: Mean::default(),
@@ -131,7 +131,7 @@ impl EvictionPolicy for KvCacheWild {
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.now_us = request.arrival_us;
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         let mut before = None;
         for node in nodes {
             if before.replace(node.last_used) == Some(node.last_used) {

@@ -82,7 +82,7 @@ impl Lhd {
     }
 
     fn place(&self, node: &Candidate) -> (usize, usize) {
-        let age = self.now - i64::from(node.last_used);
+        let age = self.now - i64::from(node.last_used.0);
         (class_of(node), bucket_of(&self.edges, age))
     }
 }
@@ -109,7 +109,7 @@ fn densities(edges: &[i64], counts: &Counts) -> [f64; BUCKETS] {
 impl EvictionPolicy for Lhd {
     fn offer(&mut self, leaf: &Candidate) {
         let class = class_of(leaf) as u32;
-        let since = i64::from(leaf.last_used);
+        let since = i64::from(leaf.last_used.0);
         self.leaves
             .offer(leaf.id, class, since, 1.0, lru_order(leaf));
     }
@@ -133,7 +133,7 @@ impl EvictionPolicy for Lhd {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.now = i64::from(request.index);
+        self.now = i64::from(request.now.0);
         self.leaves.advance(self.now);
         for node in nodes {
             let (class, bucket) = self.place(node);

@@ -13,7 +13,8 @@
 use std::collections::VecDeque;
 
 use policy_api::{
-    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Score, Victim, WithdrawReason,
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestIndex, RequestView, Score, Victim,
+    WithdrawReason,
 };
 use rustc_hash::FxHashMap;
 
@@ -62,7 +63,7 @@ type Features = [f64; FEATURES];
 
 /// A request whose session has not come back yet.
 struct Open {
-    index: u32,
+    index: RequestIndex,
     features: Features,
 }
 
@@ -72,7 +73,7 @@ struct LpcLike {
     weights: Features,
     open: FxHashMap<u64, Open>,
     /// Session, request and arrival, the oldest first.
-    waiting: VecDeque<(u64, u32, i64)>,
+    waiting: VecDeque<(u64, RequestIndex, i64)>,
     /// What a leaf that a request used last is worth: log2 P + arrival / half-life.
     worth: PerRequest<f64>,
     ranked: Ranked<(Score, LruOrder)>,
@@ -134,7 +135,7 @@ fn features(request: &RequestView<'_>) -> Features {
 
 impl EvictionPolicy for LpcLike {
     fn offer(&mut self, leaf: &Candidate) {
-        let worth = Score(self.worth.at(leaf.last_used));
+        let worth = Score(self.worth.at(leaf.last_request));
         self.ranked.put(leaf.id, (worth, lru_order(leaf)));
     }
 

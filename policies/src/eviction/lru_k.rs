@@ -7,7 +7,9 @@
 //!
 //! Cost: as `lru`, and one visit to every node of the path. Do not use it where reuse comes soon and only once.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
@@ -32,14 +34,14 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 };
 
 /// The use before the last; `None` sorts before all uses.
-type Before = Option<u32>;
+type Before = Option<Tick>;
 
 struct LruK {
     history_capacity: u64,
     before: NodeTable<Before>,
     ranked: Ranked<(Before, LruOrder)>,
     /// Last use of what went.
-    history: Ghosts<u32>,
+    history: Ghosts<Tick>,
 }
 
 impl LruK {

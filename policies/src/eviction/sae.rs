@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Tick, Victim, WithdrawReason};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{EvictionEntry, Track};
@@ -63,7 +63,7 @@ struct Sae {
     sessions: Vec<Session>,
     /// Groups of the sessions that have hits.
     hitters: Vec<u32>,
-    leaves: Groups<(Reverse<u32>, u32, u32)>,
+    leaves: Groups<(Reverse<u32>, Tick, Tick)>,
 }
 
 impl Sae {

@@ -11,7 +11,9 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
@@ -48,7 +50,7 @@ struct TwoQ {
     segments: NodeTable<Segment>,
     /// Blocks of all nodes of the queue, evictable or not.
     queue_blocks: u64,
-    queue: Ranked<(u32, Reverse<u32>)>,
+    queue: Ranked<(Tick, Reverse<u32>)>,
     main: Ranked<LruOrder>,
     ghosts: Ghosts<()>,
 }

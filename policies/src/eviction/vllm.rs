@@ -12,7 +12,7 @@ use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim,
 use crate::entry::{EvictionEntry, Track};
 use crate::parts::by_key::{LruOrder, lru_order};
 use crate::parts::node_table::NodeTable;
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "vllm",
@@ -30,7 +30,7 @@ struct Vllm {
     ranked: Ranked<(u64, LruOrder)>,
     /// Counts arrivals and pins given back.
     clock: u64,
-    arrived: PerRequest<u64>,
+    arrived: PerEvent<u64>,
     nodes: NodeTable<Release>,
 }
 
@@ -45,7 +45,7 @@ impl Vllm {
         Self {
             ranked: Ranked::new(),
             clock: 0,
-            arrived: PerRequest::new(),
+            arrived: PerEvent::new(),
             nodes: NodeTable::new(),
         }
     }
@@ -95,7 +95,7 @@ impl EvictionPolicy for Vllm {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         self.clock += 1;
-        self.arrived.note(request.index, self.clock);
+        self.arrived.note(request.now, self.clock);
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
             let mut policy = pair_seeded(name, 3, 0);
             let mut cache = trace.cache(3, EvictUnit::Block);
             trace.serve(0, &mut cache, &mut policy);
-            let running = cache.pin(trace.path(&trace.requests[0]), &mut policy);
+            let running = cache.pin(trace.path(0), &mut policy);
             trace.serve(1, &mut cache, &mut policy);
             cache.unpin(running, &mut policy);
             trace.serve(2, &mut cache, &mut policy);

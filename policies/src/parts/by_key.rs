@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
+use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Tick, Victim, WithdrawReason};
 
 /// The order of all ties, and of LRU: the older last use, then the deeper first block, then the older creation.
-pub(crate) type LruOrder = (u32, Reverse<u32>, u32);
+pub(crate) type LruOrder = (Tick, Reverse<u32>, Tick);
 
 /// The leaf's place in LRU order.
 pub(crate) fn lru_order(leaf: &Candidate) -> LruOrder {

@@ -1,14 +1,11 @@
 //! What holds for every policy on any trace.
 
 use cache::{CacheConfig, EvictUnit};
-use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Hints, NodeId, Pair, PathInsertion, Policy,
-    RequestView, StateBytes, Victim, WithdrawReason,
-};
+use policy_api::{EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, StateBytes};
 use proptest::prelude::*;
 
-use crate::support::{Ask, Trace, ask, asks, config};
 use crate::under_test::{admissions, evictions, pair, pair_for};
+use testkit::{Ask, SmallTrace as Trace, ask, asks, config};
 
 /// Paths over a small alphabet, so that they share, extend and diverge often, with all that a policy may read.
 fn any_ask() -> impl Strategy<Value = Ask> {
@@ -92,69 +89,12 @@ fn serve_in(
     happened
 }
 
-/// Asks for a victim at every turn, whether anybody wants to know or not.
-struct Asking(Pair);
-
-impl Asking {
-    fn ask(&mut self) {
-        let first = self.0.victim();
-        assert_eq!(self.0.victim(), first, "asked twice");
-    }
-}
-
-impl EvictionPolicy for Asking {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.0.offer(candidate);
-        self.ask();
-    }
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.0.withdraw(id, why);
-        self.ask();
-    }
-    fn victim(&mut self) -> Option<Victim> {
-        self.ask();
-        self.0.victim()
-    }
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.0.evicted(evicted, whole);
-        self.ask();
-    }
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.ask();
-        self.0.split(head, tail);
-    }
-    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        self.ask();
-        self.0.merge(head, tail, head_blocks);
-    }
-    fn wants_path_nodes(&self) -> bool {
-        self.0.wants_path_nodes()
-    }
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.ask();
-        self.0.observe(request, nodes);
-        self.ask();
-    }
-}
-
-impl AdmissionPolicy for Asking {
-    fn needs_rival(&self) -> bool {
-        self.0.needs_rival()
-    }
-    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
-        self.0.admit(request, rival)
-    }
-    fn checkpoints(
-        &mut self,
-        request: &RequestView<'_>,
-        insertion: PathInsertion,
-        positions: &mut Vec<u32>,
-    ) {
-        self.0.checkpoints(request, insertion, positions);
-    }
-    fn on_evicted(&mut self, evicted: &Candidate) {
-        self.0.admission.on_evicted(evicted);
-    }
+/// A pair that is asked for a victim at every turn, whether anybody wants to know or not.
+fn asking(pair: Pair) -> impl Policy {
+    Inspect::new(pair, |pair: &mut Pair, _: PolicyCall<'_>| {
+        let first = pair.victim();
+        assert_eq!(pair.victim(), first, "asked twice");
+    })
 }
 
 proptest! {
@@ -197,7 +137,7 @@ proptest! {
                     let name = format!("{eviction} with {admission}");
                     let config = config(capacity, EvictUnit::Block, Some(state));
                     let quiet = serve_in(&trace, config, &mut pair_for(&eviction, &admission, config), &name);
-                    let mut asking = Asking(pair_for(&eviction, &admission, config));
+                    let mut asking = asking(pair_for(&eviction, &admission, config));
                     prop_assert_eq!(quiet, serve_in(&trace, config, &mut asking, &name), "{}", name);
                 }
             }
@@ -211,7 +151,7 @@ proptest! {
             for admission in ["all", "tinylfu"] {
                 for capacity in [3, 8] {
                     let quiet = serve(&trace, capacity, EvictUnit::Block, &mut pair(&eviction, admission, capacity), &eviction);
-                    let mut asking = Asking(pair(&eviction, admission, capacity));
+                    let mut asking = asking(pair(&eviction, admission, capacity));
                     let asked = serve(&trace, capacity, EvictUnit::Block, &mut asking, &eviction);
                     prop_assert_eq!(quiet, asked, "{} with {}", eviction, admission);
                 }
@@ -276,7 +216,7 @@ proptest! {
             for (index, pin) in (0..trace.requests.len()).zip(&pins) {
                 trace.serve(index, &mut cache, &mut policy);
                 if *pin && held.is_empty() {
-                    held.push(cache.pin(trace.path(&trace.requests[index]), &mut policy));
+                    held.push(cache.pin(trace.path(index), &mut policy));
                 } else if let Some(pin) = held.pop() {
                     cache.unpin(pin, &mut policy);
                 }

@@ -3,6 +3,5 @@
 mod invariants;
 mod registered;
 mod scenarios;
-mod support;
 mod trap;
 mod under_test;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::support::{Trace, asks};
 use crate::under_test::{evictions, pair};
+use testkit::{SmallTrace as Trace, asks};
 
 /// Policies that no hand can follow, and why.
 const EXCLUDED: &[(&str, &str)] = &[
