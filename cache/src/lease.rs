@@ -278,10 +278,16 @@ impl Cache<'_> {
     fn share(&mut self, lease: &mut Lease, goal: u32, policy: &mut dyn Policy) {
         let path = self.path(&lease.request);
         let held_blocks = self.held_blocks(&path[..goal as usize]);
-        if held_blocks > lease.resident_blocks {
-            self.end_node_at_lease(path, held_blocks, policy);
-            self.pin_path(lease.resident_blocks, WithdrawReason::Used, policy);
-            lease.resident_blocks = held_blocks;
+        if held_blocks <= lease.resident_blocks {
+            return;
+        }
+        let former_end = self.node_at(path, lease.resident_blocks);
+        self.end_node_at_lease(path, held_blocks, policy);
+        self.pin_path(lease.resident_blocks, WithdrawReason::Used, policy);
+        lease.resident_blocks = held_blocks;
+        if let Some(id) = former_end {
+            // The lease does not end there any more, so nothing may.
+            self.merge_or_offer(id, policy);
         }
     }
 

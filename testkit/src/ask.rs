@@ -1,5 +1,7 @@
 //! Requests as tests write them.
 
+use std::fmt;
+
 use policy_api::{Hints, Request};
 use proptest::prelude::*;
 
@@ -47,7 +49,7 @@ impl<L: Labels + ?Sized> Labels for &L {
 
 /// One request. Unless it says otherwise, all its path is prompt, its prompt has one token more so that every block can hit, and
 /// it arrives one second after the one before.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Ask {
     pub(crate) labels: Vec<u32>,
     pub(crate) output_blocks: u32,
@@ -77,6 +79,11 @@ impl Ask {
     pub fn extra_tokens(mut self, tokens: u32) -> Self {
         self.extra_tokens = tokens;
         self
+    }
+
+    /// A prompt that ends with its last block, which so cannot hit.
+    pub fn aligned(self) -> Self {
+        self.extra_tokens(0)
     }
 
     /// How many of its last blocks are output.
@@ -132,4 +139,31 @@ pub fn any_asks() -> impl Strategy<Value = Vec<Ask>> {
         ask(labels).output_blocks(output).extra_tokens(extra_tokens)
     });
     prop::collection::vec(one, 1..40)
+}
+
+impl fmt::Debug for Ask {
+    /// What is not as in most requests; proptest prints dozens of them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            labels,
+            output_blocks,
+            extra_tokens,
+            hints,
+            ..
+        } = self;
+        write!(f, "ask({labels:?})")?;
+        if *output_blocks > 0 {
+            write!(f, ".output_blocks({output_blocks})")?;
+        }
+        if *extra_tokens != 1 {
+            write!(f, ".extra_tokens({extra_tokens})")?;
+        }
+        if self.request != Request::default() {
+            write!(f, " of {:?}", self.request)?;
+        }
+        if let Some(hints) = hints {
+            write!(f, ".hints({hints:?})")?;
+        }
+        Ok(())
+    }
 }
