@@ -48,15 +48,9 @@ impl Cache<'_> {
         self.find_path_nodes(path, held_blocks);
         let resumed = self.deepest_state(request);
         let hit_blocks = self.end_of(resumed);
-        let found = Outcome {
-            held_blocks,
-            hit_blocks,
-            prefill: self.charge(request, hit_blocks),
-            reaccessed_blocks,
-            ..Outcome::default()
-        };
+        let mut outcome = self.found(request, held_blocks, hit_blocks, reaccessed_blocks);
 
-        let view = self.view(request, hints, &found);
+        let view = self.view(request, hints, &outcome);
         self.observe(&view, policy);
         let touch = self.first_touch(request);
         self.withdraw_path(policy);
@@ -72,14 +66,11 @@ impl Cache<'_> {
         self.merge_or_offer_path(policy);
         self.offer_anew(split, policy);
         let freed = self.make_room(0, policy);
-        Outcome {
-            admitted_blocks: admitted - held_blocks,
-            rejected_blocks: request.path_blocks - admitted,
-            evicted_blocks: freed.blocks,
-            saved_states,
-            evicted_states: freed.states,
-            ..found
-        }
+        outcome.counters.admitted_blocks = u64::from(admitted - held_blocks);
+        outcome.counters.rejected_blocks = u64::from(request.path_blocks - admitted);
+        outcome.counters.saved_states = Some(saved_states);
+        freed.count(&mut outcome.counters);
+        outcome
     }
 
     /// The deepest node of the path from whose state the request can resume: one token is left to compute.
@@ -145,7 +136,7 @@ impl Cache<'_> {
         admitted: u32,
         touch: Touch,
         policy: &mut dyn Policy,
-    ) -> u32 {
+    ) -> u64 {
         // Taken out and put back, because saving borrows the whole cache.
         let depths = std::mem::take(&mut self.checkpoint_depths);
         let mut saved = 0;
@@ -162,7 +153,7 @@ impl Cache<'_> {
             };
             // The memory of a state on a pinned node could not be had back for this newcomer, so it is not saved there.
             if self.nodes[end].pins == 0 || self.nodes[end].has_state {
-                saved += u32::from(self.save_state(end, touch));
+                saved += u64::from(self.save_state(end, touch));
             }
         }
         if reached < admitted {

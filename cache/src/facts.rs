@@ -114,7 +114,7 @@ impl<'t> Cache<'t> {
             path: self.path(request),
             prompt_blocks: request.prompt_blocks,
             held_blocks: found.held_blocks,
-            hit_blocks: found.hit_blocks,
+            hit_blocks: found.counters.hit_blocks as u32,
             prefill: found.prefill,
             hints,
         }

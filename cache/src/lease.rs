@@ -129,7 +129,7 @@ impl Error for NoRoom {}
 ///
 /// cache.finish(one, &mut policy);
 /// cache.reserve(&mut two, 2, &mut policy)?;
-/// assert_eq!(cache.finish(two, &mut policy).evicted_blocks, 1);
+/// assert_eq!(cache.finish(two, &mut policy).counters.evicted_blocks, 1);
 /// # Ok::<(), cache::NoRoom>(())
 /// ```
 impl Cache<'_> {
@@ -154,13 +154,7 @@ impl Cache<'_> {
         }
         let diverges_inside_node = self.end_node_at_lease(path, held_blocks, policy);
         let hit_blocks = self.usable_hit(request, held_blocks);
-        let outcome = Outcome {
-            held_blocks,
-            hit_blocks,
-            prefill: self.charge(request, hit_blocks),
-            reaccessed_blocks,
-            ..Outcome::default()
-        };
+        let outcome = self.found(request, held_blocks, hit_blocks, reaccessed_blocks);
         let view = self.view(request, hints, &outcome);
         self.observe(&view, policy);
         self.pin_path(0, WithdrawReason::Used, policy);
@@ -210,9 +204,9 @@ impl Cache<'_> {
         if self.config.state.is_none() {
             self.touch_path(touch);
         } else {
-            let resumed = self.node_at(path, outcome.hit_blocks);
+            let resumed = self.node_at(path, outcome.counters.hit_blocks as u32);
             self.touch_resumed(resumed, touch);
-            outcome.saved_states = self.save_leased(&lease, touch, policy);
+            outcome.counters.saved_states = Some(self.save_leased(&lease, touch, policy));
         }
         self.release(last_block(path, &lease), policy);
         self.end_event();
@@ -269,7 +263,7 @@ impl Cache<'_> {
             self.choose_checkpoint_depths(&view, insertion, policy);
             lease.checkpoint_depths.clone_from(&self.checkpoint_depths);
         }
-        lease.outcome.rejected_blocks = lease.request.path_blocks - admitted;
+        lease.outcome.counters.rejected_blocks = u64::from(lease.request.path_blocks - admitted);
         lease.admitted_blocks = Some(admitted);
         admitted
     }
@@ -317,9 +311,8 @@ impl Cache<'_> {
         if fresh_blocks > 0 {
             self.bring_in(lease, goal);
         }
-        lease.outcome.admitted_blocks += fresh_blocks;
-        lease.outcome.evicted_blocks += freed.blocks;
-        lease.outcome.evicted_states += freed.states;
+        lease.outcome.counters.admitted_blocks += u64::from(fresh_blocks);
+        freed.count(&mut lease.outcome.counters);
         Ok(())
     }
 
@@ -387,12 +380,12 @@ impl Cache<'_> {
     }
 
     /// Saves the states that there is room for. Another request may have saved some of them in the meantime.
-    fn save_leased(&mut self, lease: &Lease, touch: Touch, policy: &mut dyn Policy) -> u32 {
+    fn save_leased(&mut self, lease: &Lease, touch: Touch, policy: &mut dyn Policy) -> u64 {
         self.reserved_state_bytes -= lease.reserved_state_bytes;
         let mut saved = 0;
         for &depth in &lease.checkpoint_depths[..lease.reserved_states] {
             let id = self.end_node_at(&lease.request, depth, policy);
-            saved += u32::from(self.save_state(id, touch));
+            saved += u64::from(self.save_state(id, touch));
         }
         saved
     }

@@ -14,6 +14,7 @@
 mod audit;
 mod checkpoints;
 mod config;
+mod counters;
 mod factory;
 mod facts;
 mod lease;
@@ -29,6 +30,7 @@ use policy_api::{
 };
 
 pub use config::{CacheConfig, EvictUnit};
+pub use counters::Counters;
 pub use factory::{PolicyContext, PolicyFactory, SharedCost, Track};
 pub use lease::{Lease, NoRoom};
 pub use pins::Pin;
@@ -111,10 +113,10 @@ const EVICTED: u32 = u32::MAX - 1;
 /// let mut policy = LastOffered::default();
 ///
 /// let outcome = cache.serve(RequestIndex(0), &first, None, &mut policy);
-/// assert_eq!((outcome.hit_blocks, outcome.admitted_blocks), (0, 2));
+/// assert_eq!((outcome.counters.hit_blocks, outcome.counters.admitted_blocks), (0, 2));
 /// let outcome = cache.serve(RequestIndex(1), &second, None, &mut policy);
-/// assert_eq!((outcome.hit_blocks, outcome.prefill.seconds), (1, 17.0));
-/// assert_eq!(outcome.evicted_blocks, 1, "there was no room for a third block");
+/// assert_eq!((outcome.counters.hit_blocks, outcome.prefill.seconds), (1, 17.0));
+/// assert_eq!(outcome.counters.evicted_blocks, 1, "there was no room for a third block");
 /// ```
 pub struct Cache<'t> {
     config: CacheConfig,

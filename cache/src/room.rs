@@ -2,7 +2,7 @@
 
 use policy_api::{BlockId, Candidate, CandidateKind, NodeId, Policy, PolicyFault, StateBytes};
 
-use crate::{ABSENT, Cache, EVICTED, EvictUnit};
+use crate::{ABSENT, Cache, Counters, EVICTED, EvictUnit};
 
 /// Why something left the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,17 @@ pub(crate) type Sink<'t> = Box<dyn FnMut(&Evicted<'_>) + 't>;
 /// What evictions freed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
-    pub(crate) blocks: u32,
-    pub(crate) states: u32,
+    pub(crate) blocks: u64,
+    pub(crate) states: u64,
+}
+
+impl Freed {
+    pub(crate) fn count(self, counters: &mut Counters) {
+        counters.evicted_blocks += self.blocks;
+        if let Some(states) = &mut counters.evicted_states {
+            *states += self.states;
+        }
+    }
 }
 
 impl<'t> Cache<'t> {
@@ -54,7 +63,10 @@ impl<'t> Cache<'t> {
                 return freed;
             };
             match self.config.state {
-                None => freed.blocks += self.evict_tail(id, at_most, overflow_bytes, policy),
+                None => {
+                    let blocks = self.evict_tail(id, at_most, overflow_bytes, policy);
+                    freed.blocks += u64::from(blocks);
+                }
                 Some(state) => self.evict_whole(id, state, &mut freed, policy),
             }
         }
@@ -147,7 +159,7 @@ impl<'t> Cache<'t> {
         self.nodes[id].evictable = false;
         if is_leaf {
             self.disown(id, 0, EVICTED);
-            freed.blocks += node.blocks;
+            freed.blocks += u64::from(node.blocks);
         } else {
             evicted.blocks = 0;
         }

@@ -26,29 +26,17 @@ use policy_api::{
 };
 
 use crate::nodes::Touch;
-use crate::{ABSENT, Cache, EVICTED, EvictUnit};
+use crate::{ABSENT, Cache, Counters, EVICTED, EvictUnit};
 
 /// What happened to one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Leading resident blocks of the whole path when the request came.
     pub held_blocks: u32,
-    /// Blocks that count as a prefix hit.
-    pub hit_blocks: u32,
     /// The prefill that the request cost.
     pub prefill: Work,
-    /// Blocks that became resident.
-    pub admitted_blocks: u32,
-    /// Blocks of the path that the admission policy kept out.
-    pub rejected_blocks: u32,
-    /// Blocks that were evicted, of this request or any other.
-    pub evicted_blocks: u32,
-    /// Blocks of the path that had been evicted and not asked for since.
-    pub reaccessed_blocks: u32,
-    /// States that were saved; checkpoint models only.
-    pub saved_states: u32,
-    /// States that were evicted.
-    pub evicted_states: u32,
+    /// What the request hit and changed.
+    pub counters: Counters,
 }
 
 impl Cache<'_> {
@@ -85,13 +73,8 @@ impl Cache<'_> {
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
         let hit_blocks = held_blocks.min(request.usable_blocks(self.config.block_tokens));
-        let found = Outcome {
-            held_blocks,
-            hit_blocks,
-            prefill: self.charge(request, hit_blocks),
-            reaccessed_blocks: self.note_reaccessed(&seen[held_blocks as usize..]),
-            ..Outcome::default()
-        };
+        let reaccessed_blocks = self.note_reaccessed(&seen[held_blocks as usize..]);
+        let mut outcome = self.found(request, held_blocks, hit_blocks, reaccessed_blocks);
         if self.config.evict_unit != EvictUnit::Block {
             // Engines that evict whole leaves split where the look-up ends, which is before the last token.
             self.split_at(path, hit_blocks, policy);
@@ -99,7 +82,7 @@ impl Cache<'_> {
         self.split_at(path, held_blocks, policy);
         self.find_path_nodes(path, held_blocks);
 
-        let view = self.view(request, hints, &found);
+        let view = self.view(request, hints, &outcome);
         self.observe(&view, policy);
         let touch = self.first_touch(request);
         self.touch_path(touch);
@@ -108,11 +91,31 @@ impl Cache<'_> {
         self.insert(request.path_start, held_blocks..admitted, touch, policy);
         // The fresh blocks are in already: a policy may choose them too, and so keep the newcomer out.
         let freed = self.make_room(0, policy);
+        outcome.counters.admitted_blocks = u64::from(admitted - held_blocks);
+        outcome.counters.rejected_blocks = u64::from(request.path_blocks - admitted);
+        freed.count(&mut outcome.counters);
+        outcome
+    }
+
+    /// The outcome of a request as far as its look-up tells.
+    pub(crate) fn found(
+        &self,
+        request: &Request,
+        held_blocks: u32,
+        hit_blocks: u32,
+        reaccessed_blocks: u32,
+    ) -> Outcome {
+        let no_states = self.config.state.map(|_| 0);
         Outcome {
-            admitted_blocks: admitted - held_blocks,
-            rejected_blocks: request.path_blocks - admitted,
-            evicted_blocks: freed.blocks,
-            ..found
+            held_blocks,
+            prefill: self.charge(request, hit_blocks),
+            counters: Counters {
+                hit_blocks: u64::from(hit_blocks),
+                reaccessed_blocks: u64::from(reaccessed_blocks),
+                saved_states: no_states,
+                evicted_states: no_states,
+                ..Counters::default()
+            },
         }
     }
 

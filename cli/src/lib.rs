@@ -1,9 +1,7 @@
 //! What the binaries share: flags, exit codes, progress, output that is whole or not there.
 
-pub mod capacity;
+pub mod args;
 pub mod exit;
-pub mod input;
-pub mod lists;
 pub mod output;
+pub mod policies;
 pub mod progress;
-pub mod warmup;

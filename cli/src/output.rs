@@ -5,30 +5,72 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use reports::Page;
+use serde::Serialize;
 use trace::AtomicFile;
 
-/// Flags that say what the output looks like and where it goes. `F` lists the forms of the command.
+/// Flags that say what the output looks like and where it goes.
 #[derive(Debug, clap::Args)]
-pub struct Output<F: ValueEnum + Default + Send + Sync + 'static = Format> {
+pub struct Output {
     /// Form of the output.
     #[arg(long, value_enum, default_value_t)]
-    pub format: F,
+    pub format: Format,
 
     /// Write the output to a file instead of standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// Forms of output that most commands have.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+/// Forms of output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
     #[default]
     Table,
+    /// For documents.
+    Markdown,
     /// One object, for machines.
     Json,
-    /// A line a run.
+    /// One line per row, with a header.
     Csv,
+}
+
+/// What the forms are made of. `Markdown` and `Csv` have a form of their own where the general one does not fit.
+pub struct Forms<'a, R> {
+    /// The record, for JSON.
+    pub record: &'a R,
+    /// For people and documents.
+    pub page: &'a dyn Fn(&R) -> Page,
+    /// For documents, where they are not the page's tables.
+    pub markdown: Option<&'a dyn Fn(&R) -> String>,
+    /// For spreadsheets.
+    pub csv: &'a dyn Fn(&R) -> String,
+}
+
+impl Output {
+    /// Fails early where [`emit`](Self::emit) would fail after all the work.
+    ///
+    /// # Errors
+    /// If a file cannot be made in that folder, or the path is a folder.
+    pub fn check(&self) -> Result<()> {
+        self.out.as_deref().map_or(Ok(()), check_writable)
+    }
+
+    /// Writes a record in the form asked for.
+    ///
+    /// # Errors
+    /// As [`write_output`].
+    pub fn emit<R: Serialize>(&self, forms: &Forms<'_, R>) -> Result<()> {
+        let record = forms.record;
+        let text = match (self.format, forms.markdown) {
+            (Format::Table, _) => (forms.page)(record).plain(),
+            (Format::Markdown, None) => (forms.page)(record).markdown(),
+            (Format::Markdown, Some(markdown)) => markdown(record),
+            (Format::Json, _) => reports::json(record),
+            (Format::Csv, _) => (forms.csv)(record),
+        };
+        write_output(&text, self.out.as_deref())
+    }
 }
 
 /// Writes to the file, or to standard output where none is named. The file appears whole or not at all: it is written

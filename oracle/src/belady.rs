@@ -1,9 +1,9 @@
-//! Belady on the tree: the leaf block wanted again last goes first, blocks never wanted before all others.
+//! Belady on the tree: evicts the leaf block with the latest next use, blocks that are never used again before all others.
 //!
-//! With no inverted interval and the gain-or-never reading this has the most hits of all tree-closed policies, at every
-//! capacity. A hit is a unit interval, and dropping the one that ends last packs the most of them; since a touch of a
-//! child is a touch of its parent, and gainful for the parent if it is for the child, a parent is never wanted later than
-//! its child, so that only leaves may go never binds.
+//! With no inverted interval and the gain-or-never reading this has the most hits of all policies, at every capacity. A hit
+//! is a unit interval, and dropping the interval that ends last packs the most of them. A touch of a child is a touch of its
+//! parent, and gainful for the parent if it is for the child. So the next use of a parent is never later than that of its
+//! child, and the rule that only leaves are evicted never binds.
 
 use std::cmp::Reverse;
 
@@ -14,30 +14,30 @@ use policy_api::{
 use crate::intervals::Time;
 use crate::next_use::NextUse;
 
-/// Whether a request's own blocks may go like any other.
+/// Whether a request's own blocks may be evicted like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bypass {
-    /// They may: the oracle refuses what it does not want to keep.
+pub(crate) enum Bypass {
+    /// They may: the oracle does not admit what it would not keep.
     Allowed,
-    /// They go last, only when nothing else is left: engines hold the blocks of a running request.
+    /// They are evicted last, only when nothing else is left: engines hold the blocks of a running request.
     Denied,
 }
 
 /// Belady as a policy. Its future enters by the constructor; the cache sees a policy like any other.
-pub struct Belady<'a> {
+pub(crate) struct Belady<'a> {
     next_use: &'a NextUse,
     bypass: Bypass,
     ranked: Ranked<(bool, Reverse<Time>, Reverse<u32>)>,
-    /// By run id: how many blocks of its tail share their next use.
+    /// By node id: how many blocks of its tail share their next use.
     tail_blocks: Vec<u32>,
     now: Time,
-    /// The leaf evictable that the present request touched, where it must go last.
+    /// The evictable leaf that the present request touched, where it must be evicted last.
     own: Option<Candidate>,
 }
 
 impl<'a> Belady<'a> {
     /// Belady with one reading of the next use.
-    pub fn new(next_use: &'a NextUse, bypass: Bypass) -> Self {
+    pub(crate) fn new(next_use: &'a NextUse, bypass: Bypass) -> Self {
         Self {
             next_use,
             bypass,
@@ -50,7 +50,7 @@ impl<'a> Belady<'a> {
 
     fn rank(&mut self, leaf: &Candidate, own: bool) {
         let tail = leaf.depth_blocks + leaf.blocks - 1;
-        let next = self.next_use.after(leaf.last_used, tail);
+        let next = self.next_use.after(leaf.last_request.0, tail);
         let first = next.first_block.max(leaf.depth_blocks);
         put_at(&mut self.tail_blocks, leaf.id, tail + 1 - first);
         self.ranked
@@ -60,7 +60,7 @@ impl<'a> Belady<'a> {
 
 impl EvictionPolicy for Belady<'_> {
     fn offer(&mut self, leaf: &Candidate) {
-        let own = self.bypass == Bypass::Denied && leaf.last_used == self.now;
+        let own = self.bypass == Bypass::Denied && leaf.last_request.0 == self.now;
         self.rank(leaf, own);
         if own {
             self.own = Some(*leaf);
@@ -85,7 +85,7 @@ impl EvictionPolicy for Belady<'_> {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
-        self.now = request.index;
+        self.now = request.index.0;
         if let Some(leaf) = self.own.take() {
             self.rank(&leaf, false);
         }
@@ -98,12 +98,12 @@ impl AdmissionPolicy for Belady<'_> {
     }
 }
 
-/// What does not come in cannot be kept: an oracle admits everything and lets go of it at once.
+/// What is not admitted cannot be kept: an oracle admits everything, and evicts at once what it does not keep.
 pub(crate) fn whole_path(request: &RequestView<'_>) -> u32 {
     u32::try_from(request.path.len()).expect("a path's length fits u32")
 }
 
-/// Sets an entry of a table by run id.
+/// Sets an entry of a table by node id.
 pub(crate) fn put_at<T: Copy + Default>(table: &mut Vec<T>, id: NodeId, value: T) {
     if id.index() >= table.len() {
         table.resize(id.index() + 1, T::default());

@@ -12,36 +12,76 @@ use trace::Workload;
 
 use crate::flat::Starting;
 use crate::intervals::{Interval, Intervals, Time};
+use crate::record::CurvePoint;
+
+/// Hits of LRU, of LRU behind `second-occurrence` admission with unbounded memory, and of Belady, at every capacity.
+#[derive(Clone, Debug)]
+pub struct HitCurves {
+    block_tokens: u64,
+    lru: Curve,
+    second_occurrence_lru: Curve,
+    belady: Curve,
+    belady_exact: bool,
+}
+
+impl HitCurves {
+    /// One pass over the trace per policy. Hits of the first `warmup_requests` do not count.
+    pub fn new(workload: &Workload, warmup_requests: u32) -> Self {
+        let intervals = Intervals::new(workload, warmup_requests);
+        Self {
+            block_tokens: u64::from(workload.block_tokens()),
+            lru: Curve::lru(workload, &intervals),
+            second_occurrence_lru: Curve::second_occurrence_lru(workload, warmup_requests),
+            belady: Curve::flat_belady(workload, &intervals),
+            belady_exact: intervals.inversions() == 0,
+        }
+    }
+
+    /// The hits at one capacity, for the report on a trace of that name.
+    pub fn point(&self, trace_index: usize, trace: &str, capacity_blocks: u64) -> CurvePoint {
+        let tokens = |curve: &Curve| curve.hit_blocks(capacity_blocks) * self.block_tokens;
+        CurvePoint {
+            trace_index,
+            trace: trace.to_owned(),
+            capacity_blocks,
+            lru_hit_tokens: tokens(&self.lru),
+            second_occurrence_lru_hit_tokens: tokens(&self.second_occurrence_lru),
+            belady_hit_tokens: tokens(&self.belady),
+            belady_exact: self.belady_exact,
+        }
+    }
+}
 
 /// Hit blocks of one policy at every capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Curve {
+pub(crate) struct Curve {
     /// Hit blocks by capacity in blocks, from 0 up to the distinct blocks of the trace.
     hit_blocks: Vec<u64>,
 }
 
 impl Curve {
     /// Hit blocks over the whole trace at a capacity; beyond the trace's distinct blocks, those of an unlimited cache.
-    pub fn hit_blocks(&self, capacity_blocks: u64) -> u64 {
+    pub(crate) fn hit_blocks(&self, capacity_blocks: u64) -> u64 {
         let last = self.hit_blocks.len() - 1;
         let index = usize::try_from(capacity_blocks).map_or(last, |capacity| capacity.min(last));
         self.hit_blocks[index]
     }
 
     /// The smallest capacity in blocks with the hits of an unlimited cache.
-    pub fn saturation_blocks(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn saturation_blocks(&self) -> u64 {
         let most = self.hit_blocks[self.hit_blocks.len() - 1];
         self.hit_blocks.partition_point(|hits| *hits < most) as u64
     }
 
     /// Tree-aware LRU, admitting whole paths.
-    pub fn lru(workload: &Workload, intervals: &Intervals) -> Self {
+    pub(crate) fn lru(workload: &Workload, intervals: &Intervals) -> Self {
         let offered = workload.requests().iter().map(|r| r.path_blocks);
         Self::of_lru(workload, intervals, offered)
     }
 
     /// Tree-aware LRU behind `second-occurrence` admission with unbounded memory.
-    pub fn second_occurrence_lru(workload: &Workload, warmup_requests: Time) -> Self {
+    pub(crate) fn second_occurrence_lru(workload: &Workload, warmup_requests: Time) -> Self {
         let intervals = Intervals::of_second_touches(workload, warmup_requests);
         let offered = workload.requests().iter().map(|r| r.seen_blocks);
         Self::of_lru(workload, &intervals, offered)
@@ -49,7 +89,7 @@ impl Curve {
 
     /// Flat Belady: a certified upper bound at every capacity, and exactly the hits of the optimal policy where no
     /// interval of the trace is inverted.
-    pub fn flat_belady(workload: &Workload, intervals: &Intervals) -> Self {
+    pub(crate) fn flat_belady(workload: &Workload, intervals: &Intervals) -> Self {
         let mut starting = Starting::new(intervals);
         let mut stack = BeladyStack::default();
         let mut depths = Depths::new(workload);
@@ -147,37 +187,38 @@ impl Depths {
 }
 
 /// The stack of flat Belady: in position `p` lies the interval that a cache of `p` blocks keeps and one of `p - 1` does not.
-/// A request walks its runs, of which there are as many as requests whose blocks are still wanted, or a few times more.
+/// A request walks its segments, of which there are as many as requests whose blocks are still to be reused, or a few times
+/// more.
 #[derive(Default)]
 struct BeladyStack {
-    runs: Vec<Run>,
+    segments: Vec<Segment>,
 }
 
 /// Neighbouring positions that hold intervals with one end, or nothing.
 #[derive(Clone, Copy)]
-struct Run {
+struct Segment {
     end: Option<Time>,
     blocks: u64,
 }
 
 impl BeladyStack {
-    /// Ends the intervals wanted now, noting how deep they lie, and lets those that start sink in: each position keeps
+    /// Ends the intervals that end now, counting how deep they lie, and lets those that start sink in: each position keeps
     /// what ends first of its own interval and those that arrive, and the others sink on until one finds a place empty.
     fn touch(&mut self, time: Time, starting: &[Interval], depths: &mut Depths) {
         let mut sinking = Sinking::new(starting);
-        let mut settled = Vec::with_capacity(self.runs.len() + starting.len());
+        let mut settled = Vec::with_capacity(self.segments.len() + starting.len());
         let mut above = 0;
-        for mut run in self.runs.drain(..) {
-            if run.end == Some(time) {
-                depths.add(above, run.blocks);
-                run.end = None;
+        for mut segment in self.segments.drain(..) {
+            if segment.end == Some(time) {
+                depths.add(above, segment.blocks);
+                segment.end = None;
             }
-            above += run.blocks;
-            sinking.pass(run, &mut settled);
+            above += segment.blocks;
+            sinking.pass(segment, &mut settled);
         }
         sinking.rest(&mut settled);
-        while settled.pop_if(|run| run.end.is_none()).is_some() {}
-        self.runs = settled;
+        while settled.pop_if(|segment| segment.end.is_none()).is_some() {}
+        self.segments = settled;
     }
 }
 
@@ -195,15 +236,15 @@ impl Sinking {
         Self { by_end }
     }
 
-    /// Passes the positions of one run: those that end before it take its places, one position at a time.
-    fn pass(&mut self, run: Run, settled: &mut Vec<Run>) {
-        let mut left = run.blocks;
+    /// Passes the positions of one segment: those that end before it take its places, one position at a time.
+    fn pass(&mut self, segment: Segment, settled: &mut Vec<Segment>) {
+        let mut left = segment.blocks;
         while left > 0 {
             let Some(mut first) = self.by_end.first_entry() else {
                 break;
             };
             let end = *first.key();
-            if run.end.is_some_and(|kept| kept <= end) {
+            if segment.end.is_some_and(|kept| kept <= end) {
                 break;
             }
             let blocks = left.min(*first.get());
@@ -211,28 +252,28 @@ impl Sinking {
             if *first.get() == 0 {
                 first.remove();
             }
-            if let Some(displaced) = run.end {
+            if let Some(displaced) = segment.end {
                 *self.by_end.entry(displaced).or_default() += blocks;
             }
             put(settled, Some(end), blocks);
             left -= blocks;
         }
-        put(settled, run.end, left);
+        put(settled, segment.end, left);
     }
 
     /// Settles what is left on the empty positions below the stack.
-    fn rest(self, settled: &mut Vec<Run>) {
+    fn rest(self, settled: &mut Vec<Segment>) {
         for (end, blocks) in self.by_end {
             put(settled, Some(end), blocks);
         }
     }
 }
 
-fn put(settled: &mut Vec<Run>, end: Option<Time>, blocks: u64) {
+fn put(settled: &mut Vec<Segment>, end: Option<Time>, blocks: u64) {
     match settled.last_mut() {
         _ if blocks == 0 => {}
         Some(last) if last.end == end => last.blocks += blocks,
-        _ => settled.push(Run { end, blocks }),
+        _ => settled.push(Segment { end, blocks }),
     }
 }
 

@@ -18,43 +18,43 @@ use crate::intervals::{NEVER, Time};
 
 /// When to stop lowering the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stop {
+pub(crate) struct Stop {
     /// After this many steps.
-    pub steps: u32,
+    pub(crate) steps: u32,
     /// Where the bound is within this share of itself of `lower`.
-    pub gap: f64,
+    pub(crate) gap: f64,
     /// What is known to be feasible.
-    pub lower: f64,
+    pub(crate) lower: f64,
 }
 
 /// The bound and the prices that prove it.
 #[derive(Clone, Debug)]
-pub struct Dual {
+pub(crate) struct Dual {
     /// No policy saves more.
-    pub upper: f64,
+    pub(crate) upper: f64,
     /// The prices at which the bound was found.
-    pub prices: Prices,
+    pub(crate) prices: Prices,
     /// Steps taken.
-    pub steps: u32,
+    pub(crate) steps: u32,
 }
 
 /// Prices per slot and gap, as their running sum.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prices {
+pub(crate) struct Prices {
     /// By request: the sum of the prices of all gaps before it.
     paid: Vec<f64>,
 }
 
 impl Prices {
     /// One price for every gap.
-    pub fn constant(requests: usize, price: f64) -> Self {
+    pub(crate) fn constant(requests: usize, price: f64) -> Self {
         Self {
             paid: (0..requests).map(|gaps| gaps as f64 * price).collect(),
         }
     }
 
-    /// The sum of the prices of all gaps before a request; of all gaps for a block that is never wanted again.
-    pub fn before(&self, time: Time) -> f64 {
+    /// The sum of the prices of all gaps before a request; of all gaps for a block that is never used again.
+    pub(crate) fn before(&self, time: Time) -> f64 {
         let last = self.paid.last().copied().unwrap_or(0.0);
         if time == NEVER {
             return last;
@@ -87,15 +87,15 @@ impl Prices {
 /// PFOO-U of Berger, Beckmann and Harchol-Balter (2018): the budget of slots times gaps goes to the pieces that gain most
 /// per slot and gap, whatever the load of a single gap. Looser than the dual, but its price is a good first guess.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pfoo {
+pub(crate) struct Pfoo {
     /// No policy saves more.
-    pub upper: f64,
+    pub(crate) upper: f64,
     /// Gain per slot and gap of the last piece that was kept; 0 where the budget is not used up.
-    pub price: f64,
+    pub(crate) price: f64,
 }
 
 /// The PFOO-U bound at one capacity.
-pub fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
+pub(crate) fn pfoo(gains: &Gains, capacity_blocks: u64) -> Pfoo {
     pfoo_of_slots(gains, capacity_blocks as f64)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn pfoo_of_slots(gains: &Gains, capacity_slots: f64) -> Pfoo {
 }
 
 /// Lowers the bound at one capacity, starting from the PFOO price in every gap.
-pub fn prefix_dual(gains: &Gains, capacity_blocks: u64, stop: Stop) -> Dual {
+pub(crate) fn prefix_dual(gains: &Gains, capacity_blocks: u64, stop: Stop) -> Dual {
     prefix_dual_of_slots(gains, capacity_blocks as f64, stop)
 }
 

@@ -7,12 +7,12 @@ use trace::{NO_BLOCK, Request, Workload};
 use crate::intervals::Time;
 
 /// Distinct blocks that a trace may have at most: residents are a set of bits.
-pub const MOST_BLOCKS: u32 = 32;
+pub(crate) const MOST_BLOCKS: u32 = 32;
 
 /// The most that any policy saves over the whole trace, by a dynamic program over all sets of residents in which every
 /// block has its parent. `saved(i, hit_blocks)` is what request `i` saves. `None` for more than [`MOST_BLOCKS`] distinct
 /// blocks; the time grows exponentially with them, so a dozen is plenty.
-pub fn optimum(
+pub(crate) fn optimum(
     workload: &Workload,
     capacity_blocks: u32,
     saved: impl Fn(Time, u32) -> f64,

@@ -7,9 +7,9 @@ use crate::intervals::{Interval, Intervals, Time};
 /// A certified upper bound on the hit blocks of every policy at one capacity.
 ///
 /// A hit occupies one slot in every gap between the two touches of its interval, so hits are a packing of gainful
-/// intervals with at most `capacity_blocks` over any gap. Dropping the interval that ends last whenever a gap is over full
+/// intervals with at most `capacity_blocks` over any gap. Dropping the interval that ends last whenever a gap is overfull
 /// gives the largest packing; that a block needs its prefix is ignored, which can only add hits.
-pub fn flat_belady_blocks(intervals: &Intervals, capacity_blocks: u64) -> u64 {
+pub(crate) fn flat_belady_blocks(intervals: &Intervals, capacity_blocks: u64) -> u64 {
     let mut starting = Starting::new(intervals);
     let mut kept = Kept::default();
     let mut hit_blocks = 0;
@@ -62,7 +62,7 @@ impl Kept {
         self.blocks += blocks;
     }
 
-    /// Takes out what is wanted now: that many hits.
+    /// Takes out what is hit now, and counts it.
     fn finish(&mut self, time: Time) -> u64 {
         let blocks = self.by_end.remove(&time).unwrap_or(0);
         self.blocks -= blocks;

@@ -23,19 +23,19 @@ pub(crate) struct Piece {
 /// savings can be the best place to stop; they divide the interval into pieces. Where blocks gain the same, or more with
 /// depth, that is one piece an interval.
 #[derive(Clone, Debug)]
-pub struct Gains {
+pub(crate) struct Gains {
     pieces: Vec<Piece>,
     /// Where the pieces of a request begin; one more entry than requests.
     starts: Vec<usize>,
     ceiling: f64,
     /// By how much the pieces may understate savings, for rounding.
     slack: f64,
-    config: CacheConfig,
+    trend: GainTrend,
 }
 
 /// How the gains of blocks change along the intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CacheConfig {
+pub(crate) enum GainTrend {
     /// Not at all: every block of an interval gains the same.
     Equal,
     /// They never fall with depth.
@@ -46,7 +46,7 @@ pub(crate) enum CacheConfig {
 
 impl Gains {
     /// The gains where request `i` saves `saved(i, hit_blocks)` when its first `hit_blocks` blocks hit.
-    pub fn new(intervals: &Intervals, saved: impl Fn(Time, u32) -> f64) -> Self {
+    pub(crate) fn new(intervals: &Intervals, saved: impl Fn(Time, u32) -> f64) -> Self {
         Self::with_states(intervals, saved, |_| 0.0, &[])
     }
 
@@ -66,7 +66,7 @@ impl Gains {
             starts: vec![0],
             ceiling: 0.0,
             slack: 0.0,
-            config: CacheConfig::Equal,
+            trend: GainTrend::Equal,
         };
         let mut curve = Vec::new();
         for time in 0..intervals.requests() {
@@ -91,12 +91,13 @@ impl Gains {
     }
 
     /// What an unlimited cache saves.
-    pub fn ceiling(&self) -> f64 {
+    #[cfg(test)]
+    pub(crate) fn ceiling(&self) -> f64 {
         self.ceiling
     }
 
-    pub(crate) fn config(&self) -> CacheConfig {
-        self.config
+    pub(crate) fn trend(&self) -> GainTrend {
+        self.trend
     }
 
     /// A factor that covers the rounding of a sum over all requests and pieces.
@@ -136,7 +137,7 @@ impl Gains {
             });
         }
         self.slack += most_above(curve, &corners);
-        self.config = self.config.max(config(curve));
+        self.trend = self.trend.max(trend(curve));
     }
 }
 
@@ -161,18 +162,18 @@ fn upper_hull(curve: &[f64]) -> Vec<usize> {
     corners
 }
 
-fn config(curve: &[f64]) -> CacheConfig {
+fn trend(curve: &[f64]) -> GainTrend {
     let tolerance = ROUNDING * curve.last().map_or(0.0, |last| last.abs());
-    let mut config = CacheConfig::Equal;
+    let mut trend = GainTrend::Equal;
     for three in curve.windows(3) {
         let change = (three[2] - three[1]) - (three[1] - three[0]);
-        config = config.max(match change {
-            _ if change.abs() <= tolerance => CacheConfig::Equal,
-            _ if change > 0.0 => CacheConfig::Rising,
-            _ => CacheConfig::Any,
+        trend = trend.max(match change {
+            _ if change.abs() <= tolerance => GainTrend::Equal,
+            _ if change > 0.0 => GainTrend::Rising,
+            _ => GainTrend::Any,
         });
     }
-    config
+    trend
 }
 
 /// How far a curve rises above the straight lines between its corners.
@@ -208,8 +209,8 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        assert_eq!(config(&[0.0, 0.1, 0.2, 0.1 + 0.2]), CacheConfig::Equal);
-        assert_eq!(config(&[0.0, 1.0, 4.0, 9.0]), CacheConfig::Rising);
-        assert_eq!(config(&[0.0, 1.0, 4.0, 5.0]), CacheConfig::Any);
+        assert_eq!(trend(&[0.0, 0.1, 0.2, 0.1 + 0.2]), GainTrend::Equal);
+        assert_eq!(trend(&[0.0, 1.0, 4.0, 9.0]), GainTrend::Rising);
+        assert_eq!(trend(&[0.0, 1.0, 4.0, 5.0]), GainTrend::Any);
     }
 }

@@ -3,35 +3,35 @@
 use trace::{Request, Workload};
 
 /// Index of a request in arrival order: the oracle's clock.
-pub type Time = u32;
+pub(crate) type Time = u32;
 
 /// No time: what was never touched before, or never will be again.
-pub const NEVER: Time = Time::MAX;
+pub(crate) const NEVER: Time = Time::MAX;
 
 /// A stretch of path blocks that share two consecutive touches.
 ///
 /// Along a path the previous touch never gets later with depth, and the blocks of a request that were last touched by one
-/// earlier request are contiguous. So a request has one interval for each earlier request it continues, not one a block.
+/// earlier request are contiguous. So a request has one interval per earlier request that it continues, not one per block.
 /// Whatever holds of a block for only a part of the stretch (gainful, inverted) holds of its head or its tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The request of the earlier touch.
-    pub from: Time,
+    pub(crate) from: Time,
     /// The request of the later touch.
-    pub to: Time,
+    pub(crate) to: Time,
     /// Depth of the first block, counted from 0 at the root.
-    pub first_block: u32,
+    pub(crate) first_block: u32,
     /// Blocks of the stretch.
-    pub blocks: u32,
+    pub(crate) blocks: u32,
     /// Leading blocks whose later touch can count as a hit.
-    pub gainful: u32,
+    pub(crate) gainful: u32,
     /// Leading gainful blocks whose interval is not inverted: no ancestor has a touch without gain strictly inside it.
-    pub safe: u32,
+    pub(crate) safe: u32,
 }
 
 /// All intervals of a trace, sorted by their later touch, then by depth.
 #[derive(Clone, Debug)]
-pub struct Intervals {
+pub(crate) struct Intervals {
     intervals: Vec<Interval>,
     /// Where the intervals that end at a request begin; one more entry than requests.
     ends: Vec<usize>,
@@ -51,15 +51,15 @@ const UNTOUCHED: Touched = Touched {
 };
 
 impl Intervals {
-    /// The intervals of a trace: one pass, eight bytes a distinct block while it runs. Hits of the first
+    /// The intervals of a trace: one pass, eight bytes per distinct block while it runs. Hits of the first
     /// `warmup_requests` do not count, so none of their touches is gainful.
-    pub fn new(workload: &Workload, warmup_requests: Time) -> Self {
+    pub(crate) fn new(workload: &Workload, warmup_requests: Time) -> Self {
         Self::of_offered(workload, warmup_requests, |request| request.path_blocks)
     }
 
     /// The intervals between the touches of blocks that an earlier request touched already: a block's first touch does
     /// not count, which is how `second-occurrence` admission with unbounded memory sees the trace.
-    pub fn of_second_touches(workload: &Workload, warmup_requests: Time) -> Self {
+    pub(crate) fn of_second_touches(workload: &Workload, warmup_requests: Time) -> Self {
         Self::of_offered(workload, warmup_requests, |request| request.seen_blocks)
     }
 
@@ -126,22 +126,28 @@ impl Intervals {
     }
 
     /// Requests of the trace.
-    pub fn requests(&self) -> Time {
+    pub(crate) fn requests(&self) -> Time {
         Time::try_from(self.ends.len() - 1).expect("request indices fit u32")
     }
 
     /// All intervals, sorted by their later touch, then by depth.
-    pub fn all(&self) -> &[Interval] {
+    pub(crate) fn all(&self) -> &[Interval] {
         &self.intervals
     }
 
     /// The intervals that end at a request, from the root down.
-    pub fn ending_at(&self, time: Time) -> &[Interval] {
+    pub(crate) fn ending_at(&self, time: Time) -> &[Interval] {
         &self.intervals[self.ends[time as usize]..self.ends[time as usize + 1]]
     }
 
+    /// How many leading blocks of a request can hit at most: they were touched before, and their touch is gainful.
+    pub(crate) fn gainful_depth(&self, time: Time) -> u32 {
+        let gainful = |interval: &Interval| interval.gainful;
+        self.ending_at(time).iter().map(gainful).sum()
+    }
+
     /// Gainful block intervals that are inverted: an ancestor is touched without gain strictly inside.
-    pub fn inversions(&self) -> u64 {
+    pub(crate) fn inversions(&self) -> u64 {
         self.intervals
             .iter()
             .map(|interval| u64::from(interval.gainful - interval.safe))
@@ -149,7 +155,7 @@ impl Intervals {
     }
 
     /// Hit blocks of a cache of unlimited capacity: every gainful interval.
-    pub fn ceiling_blocks(&self) -> u64 {
+    pub(crate) fn ceiling_blocks(&self) -> u64 {
         self.intervals
             .iter()
             .map(|interval| u64::from(interval.gainful))

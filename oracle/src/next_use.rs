@@ -1,22 +1,22 @@
-//! When a block is wanted again, under three readings of "wanted".
+//! The next use of a block, under three readings of what a use is.
 
 use crate::intervals::{Interval, Intervals, NEVER, Time};
 
 /// What counts as the next use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// The next touch if it is gainful, else never: a touch without gain offers the block again for free.
     /// Optimal for tokens where no interval is inverted.
     GainOrNever,
     /// The next gainful touch, looking through touches without gain. Loses rarely; kept because with inversions it may win.
     LookThrough,
-    /// As `GainOrNever`, but an inverted interval counts as never. Loses at most one hit an inversion.
+    /// As `GainOrNever`, but an inverted interval counts as never. Loses at most one hit per inversion.
     Safe,
 }
 
 /// The next use of every touch, in stretches of path blocks with equal next use.
 #[derive(Clone, Debug)]
-pub struct NextUse {
+pub(crate) struct NextUse {
     /// Where the stretches of a request's path begin; one more entry than requests.
     starts: Vec<usize>,
     stretches: Vec<Stretch>,
@@ -31,16 +31,16 @@ struct Stretch {
 
 /// The next use of one block, and how far up its path it is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// The request that wants the block, or [`NEVER`].
-    pub time: Time,
+pub(crate) struct Use {
+    /// The request that reuses the block, or [`NEVER`].
+    pub(crate) time: Time,
     /// Depth of the first block of the stretch with this next use.
-    pub first_block: u32,
+    pub(crate) first_block: u32,
 }
 
 impl NextUse {
     /// Reads the next uses off the intervals.
-    pub fn new(intervals: &Intervals, reading: Reading) -> Self {
+    pub(crate) fn new(intervals: &Intervals, reading: Reading) -> Self {
         let by_start = ByStart::new(intervals);
         match reading {
             Reading::GainOrNever => by_start.table(|interval| interval.gainful),
@@ -50,7 +50,7 @@ impl NextUse {
     }
 
     /// The next use, after request `touched`, of the block at depth `block` of that request's path.
-    pub fn after(&self, touched: Time, block: u32) -> Use {
+    pub(crate) fn after(&self, touched: Time, block: u32) -> Use {
         let stretches = self.of(touched);
         let index = stretches.partition_point(|stretch| stretch.end_block <= block);
         let first_block = match index {
@@ -91,8 +91,8 @@ impl ByStart {
         &self.intervals[self.starts[time as usize]..self.starts[time as usize + 1]]
     }
 
-    /// The table in which only the leading `wanted` blocks of an interval are used at its end.
-    fn table(&self, wanted: impl Fn(&Interval) -> u32) -> NextUse {
+    /// The table in which only the leading `used` blocks of an interval are used at its end.
+    fn table(&self, used: impl Fn(&Interval) -> u32) -> NextUse {
         let mut table = NextUse {
             starts: vec![0],
             stretches: Vec::new(),
@@ -100,8 +100,8 @@ impl ByStart {
         for time in 0..self.requests() {
             let mut path = Vec::new();
             for interval in self.starting_at(time) {
-                let wanted = wanted(interval);
-                extend(&mut path, interval.first_block + wanted, interval.to);
+                let used = used(interval);
+                extend(&mut path, interval.first_block + used, interval.to);
                 extend(&mut path, interval.first_block + interval.blocks, NEVER);
             }
             drop_never(&mut path);
@@ -153,7 +153,7 @@ fn extend(path: &mut Vec<Stretch>, end_block: u32, time: Time) {
     }
 }
 
-/// What lies below the last stretch is never wanted anyway.
+/// What lies below the last stretch is never used anyway.
 fn drop_never(path: &mut Vec<Stretch>) {
     path.pop_if(|last| last.time == NEVER);
 }

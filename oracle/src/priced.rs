@@ -1,4 +1,4 @@
-//! Priced Belady: the leaf goes whose next hit is worth least after rent.
+//! Priced Belady: evicts the leaf whose next hit is worth least after rent.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use policy_api::{
 
 use crate::belady::{put_at, whole_path};
 use crate::dual::Prices;
-use crate::gains::CacheConfig;
+use crate::gains::GainTrend;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
 
@@ -31,7 +31,7 @@ pub(crate) struct PricedBelady<'a, S> {
     prices: &'a Prices,
     saved: &'a S,
     cut: Cut,
-    config: CacheConfig,
+    trend: GainTrend,
     ranked: Ranked<(Score, Reverse<u32>)>,
     tail_blocks: Vec<u32>,
 }
@@ -42,14 +42,14 @@ impl<'a, S: Fn(Time, u32) -> f64> PricedBelady<'a, S> {
         prices: &'a Prices,
         saved: &'a S,
         cut: Cut,
-        config: CacheConfig,
+        trend: GainTrend,
     ) -> Self {
         Self {
             next_use,
             prices,
             saved,
             cut,
-            config,
+            trend,
             ranked: Ranked::new(),
             tail_blocks: Vec::new(),
         }
@@ -65,7 +65,7 @@ impl<'a, S: Fn(Time, u32) -> f64> PricedBelady<'a, S> {
 impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
     fn offer(&mut self, leaf: &Candidate) {
         let tail = leaf.depth_blocks + leaf.blocks - 1;
-        let next = self.next_use.after(leaf.last_used, tail);
+        let next = self.next_use.after(leaf.last_request.0, tail);
         let key = match (next.time, self.cut) {
             (NEVER, _) => f64::NEG_INFINITY,
             (time, Cut::ByStretch) => {
@@ -73,9 +73,9 @@ impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
             }
             (time, Cut::ByBlock) => self.gain(time, tail, tail) - self.prices.before(time),
         };
-        // Where gains rise with depth, the next block up ranks before the one that just went, so the stretch goes whole.
+        // Where gains rise with depth, the next block up ranks before the one just evicted, so the stretch is evicted whole.
         let one_by_one =
-            next.time != NEVER && self.cut == Cut::ByBlock && self.config == CacheConfig::Any;
+            next.time != NEVER && self.cut == Cut::ByBlock && self.trend == GainTrend::Any;
         let first = if one_by_one {
             tail
         } else {

@@ -9,7 +9,9 @@ use crate::regret::Regret;
 
 /// What an answer holds for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Setting {
+pub struct OracleSetting {
+    /// Which of the report's traces, from 0.
+    pub trace_index: usize,
     /// The trace's file, as it was named.
     pub trace: String,
     /// Cost model.
@@ -18,7 +20,7 @@ pub struct Setting {
     pub model: String,
     /// GPU that it runs on.
     pub gpu: String,
-    /// Leading requests that made state but no figures.
+    /// Leading requests that filled the cache and were not measured.
     pub warmup_requests: usize,
     /// Capacity in bytes.
     pub capacity_bytes: u64,
@@ -29,7 +31,7 @@ pub struct Setting {
 pub struct OracleRun {
     /// What it holds for.
     #[serde(flatten)]
-    pub setting: Setting,
+    pub setting: OracleSetting,
     /// The bounds.
     #[serde(flatten)]
     pub bracket: Bracket,
@@ -45,6 +47,8 @@ pub struct OracleRun {
 /// Hits of three policies at one capacity, from one pass over the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
+    /// Which of the report's traces, from 0.
+    pub trace_index: usize,
     /// The trace's file, as it was named.
     pub trace: String,
     /// Capacity in blocks.
@@ -53,7 +57,7 @@ pub struct CurvePoint {
     pub lru_hit_tokens: u64,
     /// Hit tokens of LRU behind `second-occurrence` admission with unbounded memory.
     pub second_occurrence_lru_hit_tokens: u64,
-    /// No policy hits more tokens.
+    /// Hit tokens of flat Belady: no policy exceeds them.
     pub belady_hit_tokens: u64,
     /// Whether some policy hits that many: the trace has no inverted interval.
     pub belady_exact: bool,
@@ -64,7 +68,7 @@ pub struct CurvePoint {
 pub struct RegretRun {
     /// What it holds for.
     #[serde(flatten)]
-    pub setting: Setting,
+    pub setting: OracleSetting,
     /// Capacity in blocks.
     pub capacity_blocks: u64,
     /// Eviction policy, with its parameters as written.

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cache::CacheConfig;
-use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Policy, RequestView, Victim, WithdrawReason,
-};
+use cache::Track;
+use policy_api::{Candidate, Inspect, Policy, PolicyCall};
 use serde::Serialize;
 
-use crate::bracket::{Options, Oracle, Recovered};
+use crate::bracket::{Oracle, OracleOptions, Recovered};
 use crate::intervals::{NEVER, Time};
+use crate::priced_trace::PricedTrace;
 use crate::schedule::replay_in;
 
 /// A policy against the best feasible schedule at its capacity.
 ///
-/// What the schedule gains on the policy in hit blocks is `premature + refused - lucky`, and the same in seconds.
+/// What the schedule gains on the policy in hit blocks is `premature + rejected - lucky`, and the same in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Regret {
     /// The schedule.
@@ -24,7 +23,7 @@ pub struct Regret {
     /// Hits of the schedule that the policy lost by evicting the blocks before.
     pub premature: Loss,
     /// Hits of the schedule that the policy lost by not admitting the blocks.
-    pub refused: Loss,
+    pub rejected: Loss,
     /// Hits of the policy that the schedule does without.
     pub lucky: Loss,
     /// All evictions.
@@ -45,13 +44,13 @@ pub struct Loss {
 /// Evicted blocks, classed by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Evictions {
-    /// Wanted again before the schedule lets them go.
+    /// Reused while the schedule still holds them.
     pub premature_blocks: u64,
     /// Seconds of prefill lost by that.
     pub premature_seconds: f64,
-    /// Wanted again, but the schedule does not keep them until then either.
+    /// Reused, but the schedule does not keep them until then either.
     pub unaffordable_blocks: u64,
-    /// Never wanted again: they were kept for nothing.
+    /// Never reused: they were kept for nothing.
     pub dead_weight_blocks: u64,
     /// How long: slots of the cache times requests since their last use.
     pub dead_weight_block_requests: u64,
@@ -70,31 +69,48 @@ pub struct EvictionsBy {
 }
 
 impl Oracle<'_> {
-    /// Replays a policy in a cache of a shape without saved states, and compares it, eviction by eviction, with the best
-    /// feasible schedule of the same capacity.
+    /// Replays a policy and compares it, eviction by eviction, with the best feasible schedule of the same capacity. The
+    /// policy sees the trace's hints only on the declared track.
+    ///
+    /// For models whose KV is per token: what an evicted state would have saved is not told apart yet.
     pub fn regret(
         &self,
-        config: CacheConfig,
+        capacity_bytes: u64,
         policy: &mut dyn Policy,
-        options: &Options,
+        track: Track,
+        options: &OracleOptions,
     ) -> Regret {
-        let mut watched = Watched::new(policy);
-        let served = replay_in(self.workload(), config, self.cost(), &mut watched);
-        let schedule = self.best_schedule(config.capacity_blocks(), options);
-        let mut tally = Tally::new(self, &schedule);
-        for evicted in &watched.evicted {
+        let trace = self.trace();
+        let mut evictions = Vec::new();
+        let mut time = 0;
+        let mut watched =
+            Inspect::new(
+                policy,
+                |_: &mut &mut dyn Policy, call: PolicyCall<'_>| match call {
+                    PolicyCall::Observe { request, .. } => time = request.index.0,
+                    PolicyCall::Evicted { part, .. } => {
+                        evictions.push(EvictedPart { time, part: *part })
+                    }
+                    _ => (),
+                },
+            );
+        let config = self.cache_config(capacity_bytes);
+        let served = replay_in(trace.workload, config, trace.cost, track, &mut watched);
+        let (_, schedule) = self.search(capacity_bytes, options);
+        let mut tally = Tally::new(trace, &schedule);
+        for evicted in &evictions {
             tally.add(evicted);
         }
-        let (ahead, lucky) = self.differences(&schedule, &served);
+        let (ahead, lucky) = differences(trace, &schedule, &served);
         let premature = Loss {
             blocks: tally.total.premature_blocks,
             seconds: tally.total.premature_seconds,
         };
         Regret {
-            oracle: self.recovered(&schedule),
-            policy: self.recovered(&served),
+            oracle: trace.recovered(&schedule),
+            policy: trace.recovered(&served),
             premature,
-            refused: Loss {
+            rejected: Loss {
                 blocks: ahead.blocks - premature.blocks,
                 seconds: (ahead.seconds - premature.seconds).max(0.0),
             },
@@ -103,94 +119,35 @@ impl Oracle<'_> {
             by: tally.rows(),
         }
     }
-
-    /// The hits that the first has and the second has not, and the other way round.
-    fn differences(&self, first: &[u32], second: &[u32]) -> (Loss, Loss) {
-        let (mut ahead, mut behind) = (Loss::default(), Loss::default());
-        for (time, (first, second)) in (0..).zip(first.iter().zip(second)).skip(self.warmup()) {
-            let loss = if first > second {
-                &mut ahead
-            } else {
-                &mut behind
-            };
-            loss.blocks += u64::from(first.abs_diff(*second));
-            loss.seconds += (self.saved(time, *first) - self.saved(time, *second)).abs();
-        }
-        (ahead, behind)
-    }
 }
 
-/// Blocks that an eviction took from the tail of a run.
-struct Gone {
+/// The hits that the first has and the second has not, and the other way round.
+fn differences(trace: &PricedTrace<'_>, first: &[u32], second: &[u32]) -> (Loss, Loss) {
+    let (mut ahead, mut behind) = (Loss::default(), Loss::default());
+    let measured = (0..)
+        .zip(first.iter().zip(second))
+        .skip(trace.warmup_requests);
+    for (time, (first, second)) in measured {
+        let loss = if first > second {
+            &mut ahead
+        } else {
+            &mut behind
+        };
+        loss.blocks += u64::from(first.abs_diff(*second));
+        loss.seconds += (trace.saved(time, *first) - trace.saved(time, *second)).abs();
+    }
+    (ahead, behind)
+}
+
+/// Blocks that an eviction took from the tail of a node.
+struct EvictedPart {
     time: Time,
     part: Candidate,
 }
 
-/// A policy whose evictions are written down.
-struct Watched<'p> {
-    policy: &'p mut dyn Policy,
-    now: Time,
-    evicted: Vec<Gone>,
-}
-
-impl<'p> Watched<'p> {
-    fn new(policy: &'p mut dyn Policy) -> Self {
-        Self {
-            policy,
-            now: 0,
-            evicted: Vec::new(),
-        }
-    }
-}
-
-impl EvictionPolicy for Watched<'_> {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.policy.offer(candidate);
-    }
-
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.policy.withdraw(id, why);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.policy.victim()
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.evicted.push(Gone {
-            time: self.now,
-            part: *evicted,
-        });
-        self.policy.evicted(evicted, whole);
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.policy.split(head, tail);
-    }
-
-    fn wants_path_nodes(&self) -> bool {
-        self.policy.wants_path_nodes()
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, runs: &[Candidate]) {
-        self.now = request.index;
-        self.policy.observe(request, runs);
-    }
-}
-
-impl AdmissionPolicy for Watched<'_> {
-    fn needs_rival(&self) -> bool {
-        self.policy.needs_rival()
-    }
-
-    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
-        self.policy.admit(request, rival)
-    }
-}
-
 /// Classes evictions and adds them up.
 struct Tally<'a> {
-    oracle: &'a Oracle<'a>,
+    trace: &'a PricedTrace<'a>,
     /// Hit blocks of the schedule, by request.
     schedule: &'a [u32],
     /// The last request of each session.
@@ -208,13 +165,13 @@ enum Dimension {
 }
 
 impl<'a> Tally<'a> {
-    fn new(oracle: &'a Oracle<'a>, schedule: &'a [u32]) -> Self {
-        let requests = oracle.workload().requests();
+    fn new(trace: &'a PricedTrace<'a>, schedule: &'a [u32]) -> Self {
+        let requests = trace.workload.requests();
         let session_ends = (0..)
             .zip(requests)
             .map(|(time, request)| (request.session_id, time));
         Self {
-            oracle,
+            trace,
             schedule,
             session_ends: session_ends.collect(),
             total: Evictions::default(),
@@ -223,13 +180,13 @@ impl<'a> Tally<'a> {
     }
 
     /// Divides an eviction, from its tail up, where the class or the bucket of depth changes.
-    fn add(&mut self, evicted: &Gone) {
-        let Gone { time, part } = evicted;
-        let age = time - part.last_used;
+    fn add(&mut self, evicted: &EvictedPart) {
+        let EvictedPart { time, part } = evicted;
+        let age = time - part.last_request.0;
         let ended = self.session_ends[&part.last_session] <= *time;
         let mut end = part.depth_blocks + part.blocks;
         while end > part.depth_blocks {
-            let next = self.oracle.next_use().after(part.last_used, end - 1);
+            let next = self.trace.next_use.after(part.last_request.0, end - 1);
             let kept = match next.time {
                 NEVER => 0,
                 time => self.schedule[time as usize],
@@ -252,7 +209,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The blocks from `from` to `end` of a path, wanted again at `next`, when the schedule hits `kept` of that path.
+    /// The blocks from `from` to `end` of a path, reused at `next`, when the schedule hits `kept` of that path.
     fn class(&self, next: Time, from: u32, end: u32, kept: u32, age: u32) -> Evictions {
         let blocks = u64::from(end - from);
         let mut evictions = Evictions::default();
@@ -262,7 +219,7 @@ impl<'a> Tally<'a> {
         } else if kept >= end {
             evictions.premature_blocks = blocks;
             evictions.premature_seconds =
-                self.oracle.saved(next, end) - self.oracle.saved(next, from);
+                self.trace.saved(next, end) - self.trace.saved(next, from);
         } else {
             evictions.unaffordable_blocks = blocks;
         }
@@ -281,7 +238,7 @@ impl<'a> Tally<'a> {
     fn label(&self, dimension: Dimension, bucket: u32) -> String {
         let text = match (dimension, bucket) {
             (Dimension::Depth | Dimension::Age, bucket) => return Bucket(bucket).label(),
-            (Dimension::Kind, kind) => match self.oracle.workload().kinds().get(kind as usize) {
+            (Dimension::Kind, kind) => match self.trace.workload.kinds().get(kind as usize) {
                 Some(name) if !name.is_empty() => name,
                 _ => "not said",
             },

@@ -1,31 +1,32 @@
 //! The oracle for models that resume only from saved states.
 //!
-//! Above: the dual of the prefix program, in which a hit pays for the KV of its prefix and for the state at its end
-//! (`dual.rs`). Below: schedules that know when a prefix is wanted again, replayed through the same cache as any policy. They
-//! save a state wherever the longest possible hit of some later request ends.
+//! Upper bound: the dual of the prefix program, in which a hit pays for the KV of its prefix and for the state at its end
+//! (`dual.rs`). Lower bound: schedules that know the next use of every prefix, replayed through the same cache as any policy.
+//! They save a state wherever the longest possible hit of some later request ends.
 
 use std::cmp::Reverse;
 
-use cache::{CacheConfig, EvictUnit};
+use cache::{CacheConfig, EvictUnit, Track};
 use policy_api::{
     AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, NodeId, PathInsertion,
-    Policy, Ranked, RequestView, Score, StateBytes, Victim, WithdrawReason,
+    Policy, Ranked, RequestView, Score, StateBytes, Tick, Victim, WithdrawReason,
 };
+use trace::Workload;
 
 use crate::belady::whole_path;
 use crate::bracket::{
-    Best, Bracket, DUAL_RENTS, Options, Oracle, Recovered, SecondBounds, TokenBounds, relative_gap,
+    Best, Bracket, DUAL_RENTS, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap,
 };
 use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots, unpriced};
 use crate::flat::flat_belady_blocks;
 use crate::gains::Gains;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
+use crate::priced_trace::PricedTrace;
 use crate::schedule::{Hits, Unpriced, replay_in};
 
-/// A trace and what states weigh, prepared for brackets at any capacity. Shared between threads as it is.
-pub struct StateOracle<'a> {
-    oracle: &'a Oracle<'a>,
+/// What states weigh on one trace, prepared for brackets at any capacity.
+pub(crate) struct StateOracle {
     block_bytes: u64,
     state: StateBytes,
     seconds: Gains,
@@ -43,8 +44,7 @@ fn window_cuts(window_blocks: u32) -> Vec<u32> {
     cuts
 }
 
-fn resumed_until(oracle: &Oracle<'_>) -> Vec<Time> {
-    let workload = oracle.workload();
+fn resumed_until(workload: &Workload) -> Vec<Time> {
     let mut until = vec![0; workload.distinct_blocks() as usize];
     for (time, request) in (0..).zip(workload.requests()) {
         let longest = request.seen_blocks.min(workload.usable_blocks(request));
@@ -55,37 +55,37 @@ fn resumed_until(oracle: &Oracle<'_>) -> Vec<Time> {
     until
 }
 
-impl<'a> StateOracle<'a> {
-    /// The same trace for a model that resumes only from saved states, with blocks and states of so many bytes. Takes the time
-    /// of one cost evaluation a touch.
-    pub fn new(oracle: &'a Oracle<'a>, block_bytes: u64, state: StateBytes) -> Self {
-        let block_tokens = u64::from(oracle.workload().block_tokens());
+impl StateOracle {
+    /// Prepares a trace for blocks and states of so many bytes.
+    pub(crate) fn new(trace: &PricedTrace<'_>, block_bytes: u64, state: StateBytes) -> Self {
+        let block_tokens = u64::from(trace.workload.block_tokens());
         let slots =
             |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;
-        let intervals = oracle.intervals();
+        let intervals = &trace.intervals;
         let hit_tokens = |_, hit: u32| (u64::from(hit) * block_tokens) as f64;
-        let saved = |time, hit| oracle.saved(time, hit);
+        let saved = |time, hit| trace.saved(time, hit);
         let window_blocks = state.window_tokens.div_ceil(block_tokens);
         let cuts = window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX));
         Self {
             seconds: Gains::with_states(intervals, saved, slots, &cuts),
             tokens: Gains::with_states(intervals, hit_tokens, slots, &cuts),
-            resumed_until: resumed_until(oracle),
-            oracle,
+            resumed_until: resumed_until(trace.workload),
             block_bytes,
             state,
         }
     }
 
-    /// The bracket at one capacity. Its LRU is that of `lru` with its admission, `all`.
-    pub fn bracket(&self, capacity_bytes: u64, options: &Options) -> Bracket {
-        let lru = self.replay(capacity_bytes, &mut StateLru::default());
-        let lru_recovered = self.oracle.recovered(&lru);
-        let mut best = Best {
-            hits: lru,
-            seconds: lru_recovered.prefill_seconds_recovered,
-            hit_tokens: lru_recovered.hit_tokens,
-        };
+    /// The bracket at one capacity, and the schedule that its lower bound in seconds stands on. Its LRU is that of `lru` with
+    /// its admission, `all`.
+    pub(crate) fn search(
+        &self,
+        trace: &PricedTrace<'_>,
+        capacity_bytes: u64,
+        options: &OracleOptions,
+    ) -> (Bracket, Hits) {
+        let lru_hits = self.replay(trace, capacity_bytes, &mut StateLru::default());
+        let lru = trace.recovered(&lru_hits);
+        let mut best = Best::new(lru_hits, lru);
         let tokens = self.dual(
             &self.tokens,
             capacity_bytes,
@@ -93,29 +93,30 @@ impl<'a> StateOracle<'a> {
             best.hit_tokens as f64,
         );
         let seconds = self.dual(&self.seconds, capacity_bytes, options, best.seconds);
-        self.try_schedules(capacity_bytes, [&seconds, &tokens], options, &mut best);
-        self.report(capacity_bytes, &best, &tokens, &seconds, lru_recovered)
+        let duals = [&seconds, &tokens];
+        self.try_schedules(trace, capacity_bytes, duals, options, &mut best);
+        let bracket = self.report(trace, capacity_bytes, &best, duals, lru);
+        (bracket, best.hits)
     }
 
     fn report(
         &self,
+        trace: &PricedTrace<'_>,
         capacity_bytes: u64,
         best: &Best,
-        tokens: &Dual,
-        seconds: &Dual,
+        [seconds, tokens]: [&Dual; 2],
         lru: Recovered,
     ) -> Bracket {
         let capacity_blocks = capacity_bytes / self.block_bytes;
-        let intervals = self.oracle.intervals();
         // Without states nothing can hit more than Belady on blocks alone.
-        let of_blocks = flat_belady_blocks(intervals, capacity_blocks);
-        let block_tokens = u64::from(self.oracle.workload().block_tokens());
+        let of_blocks = flat_belady_blocks(&trace.intervals, capacity_blocks);
+        let block_tokens = u64::from(trace.workload.block_tokens());
         let whole = |tokens: f64| (tokens * (1.0 + ROUNDING)) as u64 / block_tokens * block_tokens;
-        let upper = self.oracle.to_tokens(of_blocks).min(whole(tokens.upper));
+        let upper = trace.to_tokens(of_blocks).min(whole(tokens.upper));
         let most_seconds = if upper == 0 { 0.0 } else { seconds.upper };
         Bracket {
             capacity_blocks,
-            inversions: intervals.inversions(),
+            inversions: trace.intervals.inversions(),
             tokens: TokenBounds {
                 lower: best.hit_tokens,
                 upper,
@@ -128,11 +129,17 @@ impl<'a> StateOracle<'a> {
                 steps: seconds.steps,
             },
             lru,
-            ceiling: self.oracle.ceiling(),
+            ceiling: trace.ceiling,
         }
     }
 
-    fn dual(&self, gains: &Gains, capacity_bytes: u64, options: &Options, lower: f64) -> Dual {
+    fn dual(
+        &self,
+        gains: &Gains,
+        capacity_bytes: u64,
+        options: &OracleOptions,
+        lower: f64,
+    ) -> Dual {
         let slots = capacity_bytes as f64 / self.block_bytes as f64;
         let stop = Stop {
             steps: options.steps,
@@ -149,58 +156,67 @@ impl<'a> StateOracle<'a> {
     /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.
     fn try_schedules(
         &self,
+        trace: &PricedTrace<'_>,
         capacity_bytes: u64,
         [of_seconds, of_tokens]: [&Dual; 2],
-        options: &Options,
+        options: &OracleOptions,
         best: &mut Best,
     ) {
         let is_close = |lower: f64, dual: &Dual| dual.upper - lower <= options.gap * dual.upper;
-        let seconds =
-            |time, from, end| self.oracle.saved(time, end) - self.oracle.saved(time, from);
-        let block_tokens = f64::from(self.oracle.workload().block_tokens());
+        let seconds = |time, from, end| trace.saved(time, end) - trace.saved(time, from);
+        let block_tokens = f64::from(trace.workload.block_tokens());
         let tokens = |_, from: u32, end: u32| f64::from(end - from) * block_tokens;
-        let none = Prices::constant(self.oracle.requests(), 0.0);
-        self.offer(capacity_bytes, &none, &|_, _, _| 0.0, best);
+        let none = Prices::constant(trace.requests(), 0.0);
+        let bytes = capacity_bytes;
+        best.offer(trace, self.schedule(trace, bytes, &none, &|_, _, _| 0.0));
         for times in DUAL_RENTS {
             if !is_close(best.seconds, of_seconds) {
                 let rents = of_seconds.prices.times(times);
-                self.offer(capacity_bytes, &rents, &seconds, best);
+                best.offer(trace, self.schedule(trace, bytes, &rents, &seconds));
             }
             if !is_close(best.hit_tokens as f64, of_tokens) {
                 let rents = of_tokens.prices.times(times);
-                self.offer(capacity_bytes, &rents, &tokens, best);
+                best.offer(trace, self.schedule(trace, bytes, &rents, &tokens));
             }
         }
     }
 
-    fn offer<G>(&self, capacity_bytes: u64, rents: &Prices, gain: &G, best: &mut Best)
+    fn schedule<G>(
+        &self,
+        trace: &PricedTrace<'_>,
+        capacity_bytes: u64,
+        rents: &Prices,
+        gain: &G,
+    ) -> Hits
     where
         G: Fn(Time, u32, u32) -> f64,
     {
-        let distinct = self.oracle.workload().distinct_blocks() as usize;
         let mut policy = StateBelady {
-            next_use: self.oracle.next_use(),
+            next_use: &trace.next_use,
             rents,
             gain,
             block_bytes: self.block_bytes,
             resumed_until: &self.resumed_until,
-            touched: vec![NEVER; distinct],
+            touched: vec![NEVER; trace.workload.distinct_blocks() as usize],
             ranked: Ranked::new(),
         };
-        let hits = self.replay(capacity_bytes, &mut policy);
-        self.oracle.offer(hits, best);
+        self.replay(trace, capacity_bytes, &mut policy)
     }
 
-    fn replay(&self, capacity_bytes: u64, policy: &mut dyn Policy) -> Hits {
-        let workload = self.oracle.workload();
+    fn replay(
+        &self,
+        trace: &PricedTrace<'_>,
+        capacity_bytes: u64,
+        policy: &mut dyn Policy,
+    ) -> Hits {
         let config = CacheConfig {
             capacity_bytes,
             block_bytes: self.block_bytes,
-            block_tokens: workload.block_tokens(),
+            block_tokens: trace.workload.block_tokens(),
             evict_unit: EvictUnit::Block,
             state: Some(self.state),
         };
-        replay_in(workload, config, &Unpriced, policy)
+        replay_in(trace.workload, config, &Unpriced, Track::Online, policy)
     }
 }
 
@@ -209,7 +225,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// LRU over leaves and states, which saves them where `all` does.
 #[derive(Default)]
-struct StateLru(Ranked<(Time, Reverse<u32>, Time)>);
+struct StateLru(Ranked<(Tick, Reverse<u32>, Tick)>);
 
 impl EvictionPolicy for StateLru {
     fn offer(&mut self, candidate: &Candidate) {
@@ -239,7 +255,7 @@ impl AdmissionPolicy for StateLru {
     }
 }
 
-/// Evicts what saves least per byte at its next use, less the rents until then; of equals, what is wanted last.
+/// Evicts what saves least per byte at its next use, less the rents until then; of equals, what is used last.
 struct StateBelady<'a, G> {
     next_use: &'a NextUse,
     rents: &'a Prices,
@@ -263,7 +279,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
     fn offer(&mut self, candidate: &Candidate) {
         let end = candidate.depth_blocks + candidate.blocks;
         let next = self.next_use_of(candidate.last_block, end - 1);
-        // A leaf without a state saves nothing, whenever it is wanted.
+        // A leaf without a state saves nothing, whenever it is used.
         let is_useless = candidate.kind == CandidateKind::Leaf
             && candidate.bytes == u64::from(candidate.blocks) * self.block_bytes;
         let worth = if next == NEVER || is_useless {
@@ -291,7 +307,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         for block in request.path {
-            self.touched[*block as usize] = request.index;
+            self.touched[*block as usize] = request.index.0;
         }
     }
 }
@@ -307,11 +323,11 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
         insertion: PathInsertion,
         positions: &mut Vec<u32>,
     ) {
-        let wanted = |end: &u32| {
+        let resumed = |end: &u32| {
             let last = request.path[*end as usize - 1];
-            self.resumed_until[last as usize] > request.index
+            self.resumed_until[last as usize] > request.index.0
         };
         let below_hit = request.hit_blocks + 1..=insertion.resident_blocks;
-        positions.extend(below_hit.filter(wanted));
+        positions.extend(below_hit.filter(resumed));
     }
 }

@@ -52,14 +52,15 @@ pub fn find<'e, E>(
     })
 }
 
-fn nearest(name: &str, valid: &[String]) -> Option<String> {
+pub(crate) fn nearest(name: &str, valid: &[impl AsRef<str>]) -> Option<String> {
     let lower = name.to_lowercase();
-    let similarity = |valid: &String| strsim::jaro_winkler(&lower, valid);
+    let similarity = |valid: &&str| strsim::jaro_winkler(&lower, valid);
     valid
         .iter()
+        .map(AsRef::as_ref)
         .max_by(|a, b| similarity(a).total_cmp(&similarity(b)))
         .filter(|valid| similarity(valid) > SIMILAR)
-        .cloned()
+        .map(str::to_owned)
 }
 
 #[cfg(test)]

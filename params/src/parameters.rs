@@ -1,7 +1,10 @@
 //! Parameters: declared once, given as `key=value,key=value`, read by name.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
+use crate::names::nearest;
 use crate::units::duration_us;
 
 /// A parameter of a policy, a cost model, a generator or an importer.
@@ -34,6 +37,12 @@ pub enum Domain {
     DurationOr(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Nothing: it is given, or it is not. The value is `true` or empty.
+    Flag,
+    /// Any text, which the help calls so; empty where there is none.
+    Text(&'static str),
+    /// What a function accepts, and what that is in words. The error says what is wrong.
+    Parsed(&'static str, fn(&str) -> Result<(), String>),
 }
 
 impl fmt::Display for Domain {
@@ -52,6 +61,8 @@ impl fmt::Display for Domain {
                 write!(f, "a duration such as 250ms, 90s, 5m or 2h, or {word}")
             }
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Self::Flag => write!(f, "true"),
+            Self::Text(what) | Self::Parsed(what, _) => write!(f, "{what}"),
         }
     }
 }
@@ -66,10 +77,12 @@ pub enum ParamError {
     #[error("parameter `{0}` is given twice")]
     Twice(String),
     /// There is no such parameter.
-    #[error("there is no parameter `{name}`; {}", valid_names(.valid))]
+    #[error("there is no parameter `{name}`; {}", valid_names(.nearest.as_deref(), .valid))]
     Unknown {
         /// The name given.
         name: String,
+        /// The most similar name, where one is similar.
+        nearest: Option<String>,
         /// The names that there are.
         valid: Vec<&'static str>,
     },
@@ -85,28 +98,38 @@ pub enum ParamError {
     },
 }
 
-fn valid_names(valid: &[&str]) -> String {
-    if valid.is_empty() {
-        "it takes none".to_owned()
-    } else {
-        format!("valid ones: {}", valid.join(", "))
+fn valid_names(nearest: Option<&str>, valid: &[&str]) -> String {
+    let list = valid.join(", ");
+    match nearest {
+        _ if valid.is_empty() => "it takes none".to_owned(),
+        None => format!("valid ones: {list}"),
+        Some(name) => format!("did you mean `{name}`? Valid ones: {list}"),
     }
 }
 
 /// The values of all parameters of one entry, checked against their domains.
 #[derive(Clone, Debug)]
 pub struct Params {
-    specs: &'static [Param],
-    values: Vec<String>,
+    specs: Cow<'static, [Param]>,
+    given: Vec<Option<String>>,
 }
 
 impl Params {
+    /// All parameters at their defaults.
+    pub fn new(specs: impl Into<Cow<'static, [Param]>>) -> Self {
+        let specs = specs.into();
+        Self {
+            given: vec![None; specs.len()],
+            specs,
+        }
+    }
+
     /// Reads `key=value,key=value`; what is not given gets its default.
     ///
     /// # Errors
     /// [`ParamError`], which names the valid parameters or values.
     pub fn parse(specs: &'static [Param], text: &str) -> Result<Self, ParamError> {
-        let mut given: Vec<Option<String>> = vec![None; specs.len()];
+        let mut params = Self::new(specs);
         for pair in text
             .split(',')
             .map(str::trim)
@@ -115,25 +138,49 @@ impl Params {
             let (name, value) = pair
                 .split_once('=')
                 .ok_or_else(|| ParamError::NotAPair(pair.to_owned()))?;
-            let (name, value) = (name.trim(), value.trim());
-            let index = specs
-                .iter()
-                .position(|spec| spec.name == name)
-                .ok_or_else(|| ParamError::Unknown {
-                    name: name.to_owned(),
-                    valid: specs.iter().map(|spec| spec.name).collect(),
-                })?;
-            check(&specs[index], value)?;
-            if given[index].replace(value.to_owned()).is_some() {
+            let name = name.trim();
+            if params.given().any(|(given, _)| given == name) {
                 return Err(ParamError::Twice(name.to_owned()));
             }
+            params.set(name, value)?;
         }
-        let values = given
-            .into_iter()
-            .zip(specs)
-            .map(|(value, spec)| value.unwrap_or_else(|| spec.default.to_owned()))
-            .collect();
-        Ok(Self { specs, values })
+        Ok(params)
+    }
+
+    /// Gives a parameter a value.
+    ///
+    /// # Errors
+    /// [`ParamError`] where there is no such parameter or the value is outside its domain.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParamError> {
+        let index = self
+            .specs
+            .iter()
+            .position(|spec| spec.name == name)
+            .ok_or_else(|| self.unknown(name))?;
+        let value = value.trim();
+        check(&self.specs[index], value)?;
+        self.given[index] = Some(value.to_owned());
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> ParamError {
+        let valid: Vec<_> = self.specs.iter().map(|spec| spec.name).collect();
+        ParamError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, &valid),
+            valid,
+        }
+    }
+
+    /// The declared parameters.
+    pub fn specs(&self) -> &[Param] {
+        &self.specs
+    }
+
+    /// What was given, by name, in the order of declaration.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let pairs = self.specs.iter().zip(&self.given);
+        pairs.filter_map(|(spec, value)| Some((spec.name, value.as_deref()?)))
     }
 
     /// The value as written.
@@ -142,7 +189,32 @@ impl Params {
     /// If no such parameter is declared: an error in the code that reads it.
     pub fn text(&self, name: &str) -> &str {
         let index = self.specs.iter().position(|spec| spec.name == name);
-        &self.values[index.expect("only declared parameters are read")]
+        let index = index.expect("only declared parameters are read");
+        self.given[index]
+            .as_deref()
+            .unwrap_or(self.specs[index].default)
+    }
+
+    /// The value as written; `None` where it is empty or no such parameter is declared.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let declared = self.specs.iter().any(|spec| spec.name == name);
+        declared
+            .then(|| self.text(name))
+            .filter(|text| !text.is_empty())
+    }
+
+    /// The value of a parameter whose domain is what `T` parses.
+    ///
+    /// # Panics
+    /// If `T` parses less than the domain allows: an error in the declaration.
+    pub fn parsed<T: FromStr>(&self, name: &str) -> T {
+        let value = self.text(name).parse().ok();
+        value.expect("checked against its domain")
+    }
+
+    /// Whether a flag is given.
+    pub fn flag(&self, name: &str) -> bool {
+        !self.text(name).is_empty()
     }
 
     /// The value of a number.
@@ -173,6 +245,7 @@ impl Params {
 
 fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
     let count = value.parse::<u64>();
+    let mut expected = spec.domain.to_string();
     let legal = match spec.domain {
         Domain::NumberOr(.., word) if value == word => true,
         Domain::Number(least, most) | Domain::NumberOr(least, most, _) => value
@@ -185,6 +258,15 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
         Domain::DurationOr(word) if value == word => true,
         Domain::Duration | Domain::DurationOr(_) => duration_us(value).is_some(),
         Domain::Choice(words) => words.contains(&value),
+        Domain::Flag => value == "true",
+        Domain::Text(_) => !value.is_empty(),
+        Domain::Parsed(_, parse) => match parse(value) {
+            Ok(()) => true,
+            Err(fault) => {
+                expected = format!("{expected} ({fault})");
+                false
+            }
+        },
     };
     if legal {
         return Ok(());
@@ -192,7 +274,7 @@ fn check(spec: &Param, value: &str) -> Result<(), ParamError> {
     Err(ParamError::OutOfRange {
         name: spec.name,
         value: value.to_owned(),
-        expected: spec.domain.to_string(),
+        expected,
     })
 }
 

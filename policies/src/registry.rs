@@ -2,81 +2,11 @@
 
 use cache::{PolicyContext, PolicyFactory};
 use params::{Call, Malformed, ParamError, Params, UnknownName};
-use policy_api::Pair;
+use policy_api::{EvictionPolicy, Pair, Policy};
 
-use crate::admission::{
-    self, adaptive, all, branch_points, checkpoint_every, lmcache, none, second_occurrence,
-    size_cap, tinylfu,
-};
-use crate::entry::{AdmissionEntry, BuildAdmission, BuildEviction, Entry, EvictionEntry, Track};
-use crate::eviction::{
-    arc, clock, continuum, cost_aware, depth_lru, fifo, filo, gdsf, kvcache_wild, kvflow, learned,
-    lecar, lfu, lhd, lirs, lmcache_cost, lpc_like, lru, lru_k, marconi, mru, parrot, pgdsf,
-    priority, random, s3_fifo, sae, sglang_plus, sieve, size, slru, tail_lru, two_q, vllm,
-    vllm_plus, w_tinylfu,
-};
-
-/// All eviction policies, the baseline first.
-pub const EVICTION: &[EvictionEntry] = &[
-    lru::ENTRY,
-    fifo::ENTRY,
-    filo::ENTRY,
-    mru::ENTRY,
-    lfu::ENTRY,
-    slru::ENTRY,
-    priority::ENTRY,
-    random::ENTRY,
-    depth_lru::ENTRY,
-    size::ENTRY,
-    vllm::ENTRY,
-    clock::ENTRY,
-    sieve::ENTRY,
-    s3_fifo::ENTRY,
-    two_q::ENTRY,
-    lru_k::ENTRY,
-    arc::ENTRY,
-    lirs::ENTRY,
-    w_tinylfu::ENTRY,
-    gdsf::ENTRY,
-    lhd::ENTRY,
-    lecar::ENTRY,
-    cost_aware::ENTRY,
-    kvcache_wild::ENTRY,
-    pgdsf::ENTRY,
-    kvflow::ENTRY,
-    continuum::ENTRY,
-    lpc_like::ENTRY,
-    lmcache_cost::ENTRY,
-    sae::ENTRY,
-    tail_lru::ENTRY,
-    parrot::ENTRY,
-    learned::ENTRY,
-    marconi::ENTRY,
-    sglang_plus::ENTRY,
-    vllm_plus::ENTRY,
-];
-
-/// All admission policies, the default first.
-pub const ADMISSION: &[AdmissionEntry] = &[
-    all::ENTRY,
-    none::ENTRY,
-    second_occurrence::ENTRY,
-    branch_points::ENTRY,
-    tinylfu::ENTRY,
-    lmcache::ENTRY,
-    size_cap::ENTRY,
-    adaptive::ENTRY,
-    admission::marconi::ENTRY,
-    checkpoint_every::ENTRY,
-];
-
-/// Eviction policies that come with an admission policy of their own: what is taken where none is named. All others come
-/// with `all`.
-const PARTNERS: &[(&str, &str)] = &[
-    ("marconi", "marconi"),
-    ("sglang+", "marconi"),
-    ("vllm+", "checkpoint-every"),
-];
+pub use crate::admission::ADMISSION;
+use crate::entry::{BuildAdmission, BuildEviction, Entry, Track};
+pub use crate::eviction::EVICTION;
 
 /// Why a policy cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,12 +59,12 @@ pub fn admission(text: &str) -> Result<AdmissionSpec, PolicyError> {
     find("admission policy", ADMISSION, text)
 }
 
-/// Every eviction policy with every admission policy; where none is named, with the one that it comes with.
+/// Every eviction policy with every admission policy; where none is named, with what admits by default.
 pub fn factories(evictions: &[EvictionSpec], admissions: &[AdmissionSpec]) -> Vec<PolicyFactory> {
     let mut all = Vec::new();
     for eviction in evictions {
         if admissions.is_empty() {
-            all.push(factory(eviction, &partner(eviction)));
+            all.push(default_factory(eviction));
         }
         all.extend(
             admissions
@@ -145,18 +75,26 @@ pub fn factories(evictions: &[EvictionSpec], admissions: &[AdmissionSpec]) -> Ve
     all
 }
 
-/// The admission policy that an eviction policy comes with.
-pub fn partner(eviction: &EvictionSpec) -> AdmissionSpec {
-    let name = eviction.entry.name;
-    let partner = PARTNERS.iter().find(|(of, _)| *of == name);
-    admission(partner.map_or("all", |(_, partner)| partner)).expect("partners are registered")
+/// An eviction policy with what admits where no admission policy is named, as a value that can build both.
+pub fn default_factory(eviction: &EvictionSpec) -> PolicyFactory {
+    let BuildEviction::Both(build) = eviction.entry.build else {
+        let name = eviction.entry.default_admission();
+        let admission = admission(name).expect("a test looks all of them up");
+        return factory(eviction, &admission);
+    };
+    let (name, params) = (eviction.text.clone(), eviction.params.clone());
+    PolicyFactory::new(name.clone(), name, eviction.entry.track, move |context| {
+        build(context, &params)
+    })
 }
 
 /// The pair that drives a cache, as a value that can build it.
 pub fn factory(eviction: &EvictionSpec, admission: &AdmissionSpec) -> PolicyFactory {
-    let track = match [eviction.entry.track, admission.entry.track].contains(&Track::Declared) {
-        true => Track::Declared,
-        false => Track::Online,
+    let tracks = [eviction.entry.track, admission.entry.track];
+    let track = if tracks.contains(&Track::Declared) {
+        Track::Declared
+    } else {
+        Track::Online
     };
     let names = (eviction.text.clone(), admission.text.clone());
     let (eviction, admission) = (eviction.clone(), admission.clone());
@@ -168,8 +106,21 @@ pub fn factory(eviction: &EvictionSpec, admission: &AdmissionSpec) -> PolicyFact
 /// Builds the pair that drives a cache.
 pub fn build(eviction: &EvictionSpec, admission: &AdmissionSpec, context: &PolicyContext) -> Pair {
     Pair {
-        eviction: (eviction.entry.build)(context, &eviction.params),
+        eviction: build_eviction(eviction, context),
         admission: (admission.entry.build)(context, &admission.params),
+    }
+}
+
+/// The half that evicts, also of an object that is both.
+fn build_eviction(eviction: &EvictionSpec, context: &PolicyContext) -> Box<dyn EvictionPolicy> {
+    match eviction.entry.build {
+        BuildEviction::Alone(build) | BuildEviction::With(_, build) => {
+            build(context, &eviction.params)
+        }
+        BuildEviction::Both(build) => {
+            let both: Box<dyn Policy> = build(context, &eviction.params);
+            both
+        }
     }
 }
 
@@ -205,13 +156,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partners_are_registered() {
-        for (of, partner) in PARTNERS {
-            assert!(EVICTION.iter().any(|entry| entry.name == *of), "{of}");
-            assert!(
-                ADMISSION.iter().any(|entry| entry.name == *partner),
-                "{partner}"
-            );
+    fn what_admits_by_default_is_registered() {
+        for entry in EVICTION {
+            let spec = eviction(entry.name).unwrap();
+            let factory = default_factory(&spec);
+            assert_eq!(factory.admission(), entry.default_admission());
         }
     }
 

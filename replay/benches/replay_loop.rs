@@ -1,10 +1,9 @@
 //! Block touches per second of the whole replay loop, metrics included, on an agent-shaped stream.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use replay::{Baseline, Plan, Scenario, Warmup, sweep};
+use replay::{Baseline, RunConfig, Scenario, Warmup, sweep};
 use roofline::{Gpu, Model, cost_model};
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
@@ -45,45 +44,38 @@ fn agents() -> Workload {
 fn replay_loop(criterion: &mut Criterion) {
     let workload = agents();
     let model = Model::named("course-7b").expect("preset");
-    let cost = Arc::from(
-        cost_model(
-            "course",
-            &model,
-            &Gpu::named("course-h100").expect("preset"),
-        )
-        .expect("preset"),
-    );
-    let baseline = Baseline::new(&workload, Arc::as_ref(&cost), Warmup::Requests(0));
+    let gpu = Gpu::named("course-h100").expect("preset");
+    let cost = cost_model("course", &model, &gpu).expect("preset");
+    let scenario = Scenario {
+        trace_index: 0,
+        trace: "agents".to_owned(),
+        workload: &workload,
+        baseline: Baseline::new(&workload, cost.cost.as_ref(), Warmup::Requests(0)),
+        cost,
+        model: String::new(),
+        gpu: String::new(),
+        block_bytes: 1,
+        state: None,
+    };
     let mut group = criterion.benchmark_group("agent stream");
     group.throughput(Throughput::Elements(workload.arena().len() as u64));
     group.sample_size(10);
     for percent in [5, 25] {
         for policy in ["lru", "fifo"] {
-            let plan = Plan {
-                eviction: policies::eviction(policy).expect("registered"),
-                admission: policies::admission("all").expect("registered"),
+            let config = RunConfig {
+                policy: policies::factory(
+                    &policies::eviction(policy).expect("registered"),
+                    &policies::admission("all").expect("registered"),
+                ),
                 capacity_bytes: u64::from(workload.distinct_blocks()) * percent / 100,
                 evict_unit: cache::EvictUnit::Block,
                 seed: 0,
                 timings: false,
             };
+            let scenarios = [(scenario.clone(), vec![config])];
             group.bench_function(
                 format!("{policy} at {percent}% of distinct blocks"),
-                |bencher| {
-                    bencher.iter(|| {
-                        let scenario = Scenario {
-                            trace: "agents",
-                            workload: &workload,
-                            cost: &cost,
-                            baseline: &baseline,
-                            model: "",
-                            gpu: "",
-                            block_bytes: 1,
-                            state: None,
-                        };
-                        black_box(sweep(&[(scenario, vec![plan.clone()])], false, &|_| ()))
-                    });
-                },
+                |bencher| bencher.iter(|| black_box(sweep(&scenarios, false, &|_| ()))),
             );
         }
     }

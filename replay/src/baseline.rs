@@ -1,16 +1,33 @@
-//! What does not depend on the policy: the cold cost of every request, and the ceiling.
+//! What does not depend on the policy: the cold cost of every request, and the infinite-cache bound.
 
-use policy_api::Work;
-use roofline::CostModel;
+use policy_api::{PrefillCost, Work};
 use trace::{Request, Workload};
 
-/// Leading requests that make state but no figures.
+/// Leading requests that fill the cache and are not measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Warmup {
-    /// So many requests.
+    /// This many requests.
     Requests(usize),
     /// This share of the requests, rounded down, from 0 to 1.
     Fraction(f64),
+}
+
+/// Not a warm-up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no warm-up: write requests as 1000, or a share of them as 0.5 or 50%")]
+pub struct NotAWarmup(String);
+
+impl std::str::FromStr for Warmup {
+    type Err = NotAWarmup;
+
+    /// With a point or a percent sign a share, else a count of requests.
+    fn from_str(text: &str) -> Result<Self, NotAWarmup> {
+        let wrong = || NotAWarmup(text.to_owned());
+        if let Ok(requests) = text.parse() {
+            return Ok(Self::Requests(requests));
+        }
+        params::share(text).map(Self::Fraction).ok_or_else(wrong)
+    }
 }
 
 impl Warmup {
@@ -36,17 +53,17 @@ pub struct Baseline {
     pub prompt_tokens: u64,
     /// Full blocks of the prompts.
     pub prompt_blocks: u64,
-    /// Hit tokens of an unlimited cache.
-    pub ceiling_hit_tokens: u64,
-    /// Prefill that an unlimited cache recovers.
-    pub ceiling_recovered: Work,
+    /// Hit tokens of an infinite cache.
+    pub infinite_cache_hit_tokens: u64,
+    /// Prefill that an infinite cache recovers.
+    pub infinite_cache_recovered: Work,
     /// Shared tokens lost below the size of a block; token traces only.
     pub rounding_lost_tokens: Option<u64>,
 }
 
 impl Baseline {
     /// Prices every request of the trace.
-    pub fn new(workload: &Workload, cost: &dyn CostModel, warmup: Warmup) -> Self {
+    pub fn new(workload: &Workload, cost: &dyn PrefillCost, warmup: Warmup) -> Self {
         let cold_of = |request: &Request| cost.prefill(u64::from(request.prompt_tokens), 0);
         let requests = workload.requests();
         let warmup_requests = warmup.requests(requests.len());
@@ -56,8 +73,8 @@ impl Baseline {
             cold_total: Work::default(),
             prompt_tokens: 0,
             prompt_blocks: 0,
-            ceiling_hit_tokens: 0,
-            ceiling_recovered: Work::default(),
+            infinite_cache_hit_tokens: 0,
+            infinite_cache_recovered: Work::default(),
             rounding_lost_tokens: workload.rounding_lost_tokens().map(|lost| {
                 lost[warmup_requests..]
                     .iter()
@@ -72,10 +89,13 @@ impl Baseline {
             let hit_tokens = u64::from(hit_blocks) * u64::from(workload.block_tokens());
             let warm = cost.prefill(u64::from(request.prompt_tokens), hit_tokens);
             add(&mut baseline.cold_total, *cold);
-            add(&mut baseline.ceiling_recovered, recovered(*cold, warm));
+            add(
+                &mut baseline.infinite_cache_recovered,
+                recovered(*cold, warm),
+            );
             baseline.prompt_tokens += u64::from(request.prompt_tokens);
             baseline.prompt_blocks += u64::from(request.prompt_blocks);
-            baseline.ceiling_hit_tokens += hit_tokens;
+            baseline.infinite_cache_hit_tokens += hit_tokens;
         }
         baseline
     }
@@ -91,4 +111,21 @@ pub(crate) fn recovered(cold: Work, warm: Work) -> Work {
 pub(crate) fn add(sum: &mut Work, work: Work) {
     sum.seconds += work.seconds;
     sum.flops += work.flops;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_or_percent_makes_a_fraction() {
+        let parse = |text: &str| text.parse().ok();
+        assert_eq!(parse("1000"), Some(Warmup::Requests(1000)));
+        assert_eq!(parse("1"), Some(Warmup::Requests(1)));
+        assert_eq!(parse("1.0"), Some(Warmup::Fraction(1.0)));
+        assert_eq!(parse("50%"), Some(Warmup::Fraction(0.5)));
+        for wrong in ["", "-1", "1.5", "101%", "half", "NaN%"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -1,35 +1,40 @@
 //! Sums over the measured requests of one run.
 
-use cache::Outcome;
+use cache::{Counters, Outcome};
 use policy_api::Work;
 
 use crate::baseline::{add, recovered};
 use crate::record::Ttft;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sums {
-    pub(crate) hit_blocks: u64,
+    pub(crate) counters: Counters,
     pub(crate) recovered: Work,
-    pub(crate) admitted_blocks: u64,
-    pub(crate) rejected_blocks: u64,
-    pub(crate) evicted_blocks: u64,
-    pub(crate) reaccessed_blocks: u64,
-    pub(crate) saved_states: u64,
-    pub(crate) evicted_states: u64,
     ttft_seconds: Vec<f64>,
 }
 
 impl Sums {
+    /// Nothing measured yet. A model that saves states counts them from 0, another has none to count.
+    pub(crate) fn new(saves_states: bool) -> Self {
+        Self {
+            counters: Counters {
+                saved_states: saves_states.then_some(0),
+                evicted_states: saves_states.then_some(0),
+                ..Counters::default()
+            },
+            recovered: Work::default(),
+            ttft_seconds: Vec::new(),
+        }
+    }
+
     pub(crate) fn add(&mut self, outcome: &Outcome, cold: Work) {
-        self.hit_blocks += u64::from(outcome.hit_blocks);
+        self.counters += outcome.counters;
         add(&mut self.recovered, recovered(cold, outcome.prefill));
-        self.admitted_blocks += u64::from(outcome.admitted_blocks);
-        self.rejected_blocks += u64::from(outcome.rejected_blocks);
-        self.evicted_blocks += u64::from(outcome.evicted_blocks);
-        self.reaccessed_blocks += u64::from(outcome.reaccessed_blocks);
-        self.saved_states += u64::from(outcome.saved_states);
-        self.evicted_states += u64::from(outcome.evicted_states);
         self.ttft_seconds.push(outcome.prefill.seconds);
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.ttft_seconds.len()
     }
 
     pub(crate) fn ttft(&mut self) -> Ttft {
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_gives_nulls() {
-        assert_eq!(Sums::default().ttft(), Ttft::default());
+        assert_eq!(Sums::new(false).ttft(), Ttft::default());
         assert_eq!(ratio(1.0, 0.0), None);
     }
 }

@@ -1,21 +1,34 @@
 //! The run record: the one plain form in which measuring and reporting meet.
 //!
-//! Field names are a contract with everyone who reads the JSON: add, never rename.
+//! Field names are a contract with everyone who reads the JSON: add, never rename. The version rises when one is renamed;
+//! `docs/json-schema.md` has the table of what changed.
 
+use cache::Counters;
 use serde::Serialize;
 
 /// Version of the report's form.
-pub const SCHEMA: &str = "1";
+pub const SCHEMA: &str = "2";
 
-/// Everything one command measured.
+/// Everything one command found out. `R` is what it says of one run, capacity or point.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct Report<R = RunRecord> {
     /// Version of this form.
     pub schema: &'static str,
-    /// The traces that were replayed.
+    /// The traces that were read.
     pub traces: Vec<TraceRecord>,
-    /// The runs, in the order asked for.
-    pub runs: Vec<RunRecord>,
+    /// The answers, in the order asked for: traces outermost.
+    pub runs: Vec<R>,
+}
+
+impl<R> Report<R> {
+    /// A report in today's form.
+    pub fn new(traces: Vec<TraceRecord>, runs: Vec<R>) -> Self {
+        Self {
+            schema: SCHEMA,
+            traces,
+            runs,
+        }
+    }
 }
 
 /// What was replayed.
@@ -39,9 +52,9 @@ pub struct TraceRecord {
     pub block_tokens: u32,
 }
 
-/// What an unlimited cache would have reached: what no policy can pass.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ceiling {
+/// What a cache of infinite capacity reaches, which no policy can exceed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InfiniteCache {
     /// Hit tokens.
     pub hit_tokens: u64,
     /// Hit tokens over prompt tokens; null without prompt tokens.
@@ -94,9 +107,11 @@ pub struct AgainstOracle {
     pub oracle_hit_tokens_upper: u64,
 }
 
-/// One trace through one cache under one policy pair. Sums are over the requests after the warm-up.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One trace through one cache under one policy. Sums are over the requests after the warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunRecord {
+    /// Which of the report's traces, from 0.
+    pub trace_index: usize,
     /// The trace's file, as it was named.
     pub trace: String,
     /// Eviction policy, with its parameters as written.
@@ -131,8 +146,6 @@ pub struct RunRecord {
     pub prompt_blocks: u64,
     /// Tokens that were a prefix hit.
     pub hit_tokens: u64,
-    /// Blocks that were a prefix hit.
-    pub hit_blocks: u64,
     /// Hit tokens over prompt tokens; null without prompt tokens.
     pub token_hit_rate: Option<f64>,
     /// Hit blocks over full prompt blocks; null without blocks.
@@ -145,33 +158,26 @@ pub struct RunRecord {
     pub prefill_recovered: Option<f64>,
     /// FLOPs of prefill that the hits saved.
     pub flops_recovered: f64,
-    /// What an unlimited cache would have reached.
-    pub ceiling: Ceiling,
+    /// The infinite-cache bound.
+    pub ceiling: InfiniteCache,
     /// The run against the oracle. Only with an oracle.
     #[serde(flatten)]
     pub against_oracle: Option<AgainstOracle>,
     /// Time to first token.
     pub ttft_seconds: Ttft,
-    /// Blocks that came in.
-    pub admitted_blocks: u64,
-    /// Blocks of paths that did not come in.
-    pub rejected_blocks: u64,
-    /// Blocks that went.
-    pub evicted_blocks: u64,
+    /// Blocks and states: hit, admitted, evicted and so on.
+    #[serde(flatten)]
+    pub counters: Counters,
     /// Blocks evicted per block admitted; null where none was admitted.
     pub churn: Option<f64>,
-    /// Blocks evicted and later wanted again.
-    pub reaccessed_blocks: u64,
-    /// States saved; null where the model needs none.
-    pub saved_states: Option<u64>,
-    /// States evicted; null likewise.
-    pub evicted_states: Option<u64>,
     /// Shared tokens lost below the size of a block; null for block traces.
     pub rounding_lost_tokens: Option<u64>,
     /// Wrong answers of the policy.
     pub policy_faults: u64,
     /// The first of them, in words.
     pub first_fault: Option<String>,
+    /// Why the run ended before the trace did, and at which request; its figures then are of what was before.
+    pub failure: Option<String>,
     /// Clock readings. Only when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,

@@ -1,44 +1,70 @@
-//! One run: a trace through one cache under one policy pair.
+//! One run: a trace through one cache under one policy.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use cache::{Cache, CacheConfig, EvictUnit, PolicyContext, PolicyFactory, Track};
-use roofline::{CostModel, StateBytes};
+use cache::{Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, Replay, Track};
+use policy_api::StateBytes;
+use roofline::PricedCost;
 use trace::{RequestResult, Workload};
 
 use crate::baseline::{Baseline, recovered};
+use crate::guard::guarded;
 use crate::metrics::{Sums, ratio};
-use crate::record::{Ceiling, RunRecord, Timings};
+use crate::record::{InfiniteCache, RunRecord, Timings};
 
 /// What several runs share: a loaded trace, its costs, and the names under which they are reported.
+#[derive(Clone)]
 pub struct Scenario<'a> {
+    /// Which of the report's traces it is, from 0.
+    pub trace_index: usize,
     /// The trace's file, as it was named.
-    pub trace: &'a str,
+    pub trace: String,
     /// The loaded trace.
     pub workload: &'a Workload,
     /// The cost model in force.
-    pub cost: &'a Arc<dyn CostModel>,
-    /// Costs and ceilings that do not depend on the policy.
-    pub baseline: &'a Baseline,
+    pub cost: PricedCost,
+    /// Costs and bounds that do not depend on the policy.
+    pub baseline: Baseline,
     /// Name of the model.
-    pub model: &'a str,
+    pub model: String,
     /// Name of the GPU.
-    pub gpu: &'a str,
+    pub gpu: String,
     /// KV bytes of a block.
     pub block_bytes: u64,
     /// What a saved state weighs, where the model resumes only from one.
     pub state: Option<StateBytes>,
 }
 
-/// What distinguishes a run from the others on its scenario.
+impl Scenario<'_> {
+    /// The cache of that capacity for the scenario's trace and model.
+    pub fn cache(&self, capacity_bytes: u64, evict_unit: EvictUnit) -> CacheConfig {
+        CacheConfig {
+            capacity_bytes,
+            block_bytes: self.block_bytes,
+            block_tokens: self.workload.block_tokens(),
+            evict_unit,
+            state: self.state,
+        }
+    }
+
+    /// What a policy for that cache is built for.
+    pub fn context(&self, cache: CacheConfig, seed: u64) -> PolicyContext {
+        PolicyContext {
+            cache,
+            cost: Some(self.cost.cost.clone()),
+            seed,
+        }
+    }
+}
+
+/// What distinguishes a run from the others of its scenario.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunConfig {
     /// What evicts and admits.
     pub policy: PolicyFactory,
     /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// What goes at one eviction.
+    /// What is evicted at a time.
     pub evict_unit: EvictUnit,
     /// Seed of everything random.
     pub seed: u64,
@@ -46,128 +72,133 @@ pub struct Plan {
     pub timings: bool,
 }
 
-impl Plan {
-    /// Whether a policy of the plan reads declared hints; no other run is shown any.
-    fn declared(&self) -> bool {
+impl RunConfig {
+    /// Whether the policy reads declared hints; no other policy is shown any.
+    fn reads_hints(&self) -> bool {
         self.policy.track() == Track::Declared
     }
 }
 
-/// Runs `plan` on `scenario`. `each` hears of every measured request, `progress` of every request.
+/// Runs `config` on `scenario`. `each` hears of every measured request, `progress` of every request.
+///
+/// A policy that panics ends the run there: the record says at which request and why, and sums what was before.
 pub(crate) fn run(
     scenario: &Scenario<'_>,
-    plan: &Plan,
+    config: &RunConfig,
     mut each: impl FnMut(RequestResult),
     mut progress: impl FnMut(),
 ) -> RunRecord {
-    let Scenario {
-        workload, baseline, ..
-    } = *scenario;
-    let config = CacheConfig {
-        capacity_bytes: plan.capacity_bytes,
-        block_bytes: scenario.block_bytes,
-        block_tokens: workload.block_tokens(),
-        evict_unit: plan.evict_unit,
-        state: scenario.state,
-    };
+    let shape = scenario.cache(config.capacity_bytes, config.evict_unit);
+    let workload = scenario.workload;
     let mut cache = Cache::new(
-        config,
+        shape,
         workload.arena(),
         workload.distinct_blocks(),
-        scenario.cost.as_ref(),
+        scenario.cost.cost.as_ref(),
     );
-    let context = PolicyContext {
-        cost: Some(scenario.cost.clone()),
-        ..PolicyContext::new(config, plan.seed)
-    };
-    let mut policy = plan.policy.build(&context);
-    let mut sums = Sums::default();
-    let clock = plan.timings.then(Instant::now);
-    for (index, request) in workload.requests().iter().enumerate() {
-        let hints = workload.hints(index).filter(|_| plan.declared());
-        let outcome = cache.serve(index as u32, request, hints, policy.as_mut());
-        progress();
-        if index < baseline.warmup_requests {
-            continue;
-        }
-        let cold = baseline.cold[index];
-        sums.add(&outcome, cold);
-        each(RequestResult {
-            request_id: request.request_id,
-            hit_tokens: outcome.hit_blocks * config.block_tokens,
-            recovered_seconds: recovered(cold, outcome.prefill).seconds,
-            ttft_seconds: outcome.prefill.seconds,
+    let baseline = &scenario.baseline;
+    let mut sums = Sums::new(scenario.state.is_some());
+    let mut served_requests = 0;
+    let clock = config.timings.then(Instant::now);
+    let ended = guarded(|| {
+        let mut policy = config.policy.build(&scenario.context(shape, config.seed));
+        let requests = Replay::new(
+            workload.requests(),
+            workload.all_hints(),
+            config.policy.track(),
+        );
+        cache.replay(requests, policy.as_mut(), |served| {
+            let index = served.index.index();
+            served_requests = index + 1;
+            progress();
+            if index >= baseline.warmup_requests {
+                let (cold, outcome) = (baseline.cold[index], served.outcome);
+                sums.add(&outcome, cold);
+                each(RequestResult {
+                    request_id: served.request.request_id,
+                    hit_tokens: hit_tokens(&outcome, shape) as u32,
+                    recovered_seconds: recovered(cold, outcome.prefill).seconds,
+                    ttft_seconds: outcome.prefill.seconds,
+                });
+            }
         });
-    }
+    });
     let timings = clock.map(|clock| timings(clock.elapsed().as_secs_f64(), workload));
-    let mut record = record(scenario, plan, config, &mut sums);
-    record.policy_faults = cache.fault_count();
-    record.first_fault = cache
-        .first_fault()
-        .map(|(index, fault)| format!("request {index}: {fault}"));
-    record.timings = timings;
-    record
+    RunRecord {
+        policy_faults: cache.fault_count(),
+        first_fault: cache
+            .first_fault()
+            .map(|(index, fault)| format!("request {index}: {fault}")),
+        failure: ended
+            .err()
+            .map(|why| format!("the policy panicked at request {served_requests}: {why}")),
+        timings,
+        ..record(scenario, config, shape, &mut sums)
+    }
 }
 
-fn record(scenario: &Scenario<'_>, plan: &Plan, config: CacheConfig, sums: &mut Sums) -> RunRecord {
-    let Baseline {
-        cold_total,
-        ceiling_recovered,
-        prompt_tokens,
-        prompt_blocks,
-        ..
-    } = *scenario.baseline;
-    let hit_tokens = sums.hit_blocks * u64::from(config.block_tokens);
+fn hit_tokens(outcome: &Outcome, shape: CacheConfig) -> u64 {
+    outcome.counters.hit_blocks * u64::from(shape.block_tokens)
+}
+
+fn record(
+    scenario: &Scenario<'_>,
+    config: &RunConfig,
+    shape: CacheConfig,
+    sums: &mut Sums,
+) -> RunRecord {
+    let baseline = &scenario.baseline;
+    let counters = sums.counters;
+    let hit_tokens = counters.hit_blocks * u64::from(shape.block_tokens);
+    let cold_seconds = baseline.cold_total.seconds;
     RunRecord {
-        trace: scenario.trace.to_owned(),
-        policy: plan.policy.eviction().to_owned(),
-        admission: plan.policy.admission().to_owned(),
-        cost: scenario.cost.name().to_owned(),
-        model: scenario.model.to_owned(),
-        gpu: scenario.gpu.to_owned(),
-        track: plan.policy.track().name(),
-        hints_missing: plan.declared() && scenario.workload.hints(0).is_none(),
+        trace_index: scenario.trace_index,
+        trace: scenario.trace.clone(),
+        policy: config.policy.eviction().to_owned(),
+        admission: config.policy.admission().to_owned(),
+        cost: scenario.cost.name.clone(),
+        model: scenario.model.clone(),
+        gpu: scenario.gpu.clone(),
+        track: config.policy.track().name(),
+        hints_missing: config.reads_hints() && scenario.workload.hints(0).is_none(),
         evict_unit: match scenario.state {
-            None => plan.evict_unit.name(),
+            None => config.evict_unit.name(),
             Some(_) => "node",
         },
-        seed: plan.seed,
-        capacity_bytes: config.capacity_bytes,
-        capacity_blocks: config.capacity_blocks(),
-        warmup_requests: scenario.baseline.warmup_requests,
-        requests: scenario.workload.requests().len() - scenario.baseline.warmup_requests,
-        prompt_tokens,
-        prompt_blocks,
+        seed: config.seed,
+        capacity_bytes: shape.capacity_bytes,
+        capacity_blocks: shape.capacity_blocks(),
+        warmup_requests: baseline.warmup_requests,
+        requests: sums.requests(),
+        prompt_tokens: baseline.prompt_tokens,
+        prompt_blocks: baseline.prompt_blocks,
         hit_tokens,
-        hit_blocks: sums.hit_blocks,
-        token_hit_rate: ratio(hit_tokens as f64, prompt_tokens as f64),
-        block_hit_rate: ratio(sums.hit_blocks as f64, prompt_blocks as f64),
-        prefill_seconds_cold: cold_total.seconds,
+        token_hit_rate: ratio(hit_tokens as f64, baseline.prompt_tokens as f64),
+        block_hit_rate: ratio(counters.hit_blocks as f64, baseline.prompt_blocks as f64),
+        prefill_seconds_cold: cold_seconds,
         prefill_seconds_recovered: sums.recovered.seconds,
-        prefill_recovered: ratio(sums.recovered.seconds, cold_total.seconds),
+        prefill_recovered: ratio(sums.recovered.seconds, cold_seconds),
         flops_recovered: sums.recovered.flops,
-        ceiling: Ceiling {
-            hit_tokens: scenario.baseline.ceiling_hit_tokens,
-            token_hit_rate: ratio(
-                scenario.baseline.ceiling_hit_tokens as f64,
-                prompt_tokens as f64,
-            ),
-            prefill_seconds_recovered: ceiling_recovered.seconds,
-            prefill_recovered: ratio(ceiling_recovered.seconds, cold_total.seconds),
-        },
-        against_oracle: None,
+        ceiling: infinite_cache(baseline),
         ttft_seconds: sums.ttft(),
-        admitted_blocks: sums.admitted_blocks,
-        rejected_blocks: sums.rejected_blocks,
-        evicted_blocks: sums.evicted_blocks,
-        churn: ratio(sums.evicted_blocks as f64, sums.admitted_blocks as f64),
-        reaccessed_blocks: sums.reaccessed_blocks,
-        saved_states: scenario.state.map(|_| sums.saved_states),
-        evicted_states: scenario.state.map(|_| sums.evicted_states),
-        rounding_lost_tokens: scenario.baseline.rounding_lost_tokens,
-        policy_faults: 0,
-        first_fault: None,
-        timings: None,
+        churn: ratio(
+            counters.evicted_blocks as f64,
+            counters.admitted_blocks as f64,
+        ),
+        counters,
+        rounding_lost_tokens: baseline.rounding_lost_tokens,
+        ..RunRecord::default()
+    }
+}
+
+fn infinite_cache(baseline: &Baseline) -> InfiniteCache {
+    let hit_tokens = baseline.infinite_cache_hit_tokens;
+    let seconds = baseline.infinite_cache_recovered.seconds;
+    InfiniteCache {
+        hit_tokens,
+        token_hit_rate: ratio(hit_tokens as f64, baseline.prompt_tokens as f64),
+        prefill_seconds_recovered: seconds,
+        prefill_recovered: ratio(seconds, baseline.cold_total.seconds),
     }
 }
 

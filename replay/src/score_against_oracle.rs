@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use oracle::{Bracket, Options, Oracle, StateOracle};
+use oracle::{BlockMemory, Bracket, Oracle, OracleOptions};
 use rayon::prelude::*;
 
 use crate::record::{AgainstOracle, RunRecord};
@@ -15,23 +15,26 @@ use crate::sweep::Finished;
 pub fn score_against_oracle(
     scenario: &Scenario<'_>,
     runs: &mut [Finished],
-    options: &Options,
+    options: &OracleOptions,
     progress: &(dyn Fn() + Sync),
 ) {
     let warmup =
         u32::try_from(scenario.baseline.warmup_requests).expect("fewer than 2^32 requests");
-    let oracle = Oracle::new(scenario.workload, scenario.cost.as_ref(), warmup);
-    let states = scenario
-        .state
-        .map(|state| StateOracle::new(&oracle, scenario.block_bytes, state));
+    let memory = BlockMemory {
+        block_bytes: scenario.block_bytes,
+        state: scenario.state,
+    };
+    let oracle = Oracle::new(
+        scenario.workload,
+        scenario.cost.cost.as_ref(),
+        memory,
+        warmup,
+    );
     let mut capacities: Vec<_> = runs.iter().map(|run| run.record.capacity_bytes).collect();
     capacities.sort_unstable();
     capacities.dedup();
     let bracket = |capacity_bytes: u64| {
-        let bracket = match &states {
-            None => oracle.bracket(capacity_bytes / scenario.block_bytes, options),
-            Some(states) => states.bracket(capacity_bytes, options),
-        };
+        let bracket = oracle.bracket(capacity_bytes, options);
         progress();
         (capacity_bytes, bracket)
     };

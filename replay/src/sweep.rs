@@ -4,9 +4,9 @@ use rayon::prelude::*;
 use trace::RequestResult;
 
 use crate::record::RunRecord;
-use crate::run::{Plan, Scenario, run};
+use crate::run::{RunConfig, Scenario, run};
 
-/// Requests between two words of progress.
+/// Requests between two reports of progress.
 const PROGRESS_STEP: u64 = 1024;
 
 /// A run that is done.
@@ -18,26 +18,27 @@ pub struct Finished {
     pub per_request: Vec<RequestResult>,
 }
 
-/// Runs every plan on every scenario, in parallel. The results come in the order of scenarios, then plans, whatever the number of threads.
+/// Runs every configuration of every scenario, in parallel. The answer has one list per scenario, in the order of its
+/// configurations, whatever the number of threads.
 ///
 /// `progress` is told from time to time how many more requests were served, by any thread.
 pub fn sweep(
-    scenarios: &[(Scenario<'_>, Vec<Plan>)],
+    scenarios: &[(Scenario<'_>, Vec<RunConfig>)],
     per_request: bool,
     progress: &(dyn Fn(u64) + Sync),
-) -> Vec<Finished> {
-    let runs: Vec<_> = scenarios
-        .iter()
-        .flat_map(|(scenario, plans)| plans.iter().map(move |plan| (scenario, plan)))
-        .collect();
-    runs.par_iter()
-        .map(|(scenario, plan)| finish(scenario, plan, per_request, progress))
-        .collect()
+) -> Vec<Vec<Finished>> {
+    let of_scenario = |(scenario, configs): &(Scenario<'_>, Vec<RunConfig>)| {
+        configs
+            .par_iter()
+            .map(|config| finish(scenario, config, per_request, progress))
+            .collect()
+    };
+    scenarios.par_iter().map(of_scenario).collect()
 }
 
 fn finish(
     scenario: &Scenario<'_>,
-    plan: &Plan,
+    config: &RunConfig,
     per_request: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Finished {
@@ -45,7 +46,7 @@ fn finish(
     let mut served = 0;
     let record = run(
         scenario,
-        plan,
+        config,
         |row| {
             if per_request {
                 rows.push(row);

@@ -1,21 +1,21 @@
-use std::path::Path;
+//! A calibration: the efficiencies of one GPU, as a TOML file holds them.
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::RooflineError;
+use crate::gpu::Gpu;
 use crate::kernel::Kernel;
-use crate::rates::{
-    AllReduceRates, DecodeRates, GemmRates, HostRates, PrefillRates, Rates, StreamRates,
-};
-use crate::{Gpu, RooflineError};
+use crate::rates::decode::DecodeRates;
+use crate::rates::engine::EngineRates;
+use crate::rates::gemm::GemmRates;
+use crate::rates::prefill::PrefillRates;
+use crate::rates::transfer::{AllReduceRates, HostRates, StreamRates};
 
-/// The calibrations that come with the crate; `roofline fit` remakes them from the measurements.
-const FILES: [(&str, &str); 3] = [
-    ("a100", include_str!("../data/calibrations/a100.toml")),
-    ("h100", include_str!("../data/calibrations/h100.toml")),
-    (
-        "rtx-pro-6000",
-        include_str!("../data/calibrations/rtx-pro-6000.toml"),
-    ),
+/// The compiled-in calibrations; `roofline fit` remakes them from the measurements.
+const PRESETS: &[&str] = &[
+    include_str!("../data/calibrations/a100.toml"),
+    include_str!("../data/calibrations/h100.toml"),
+    include_str!("../data/calibrations/rtx-pro-6000.toml"),
 ];
 
 /// Efficiencies of one GPU under one software stack, fitted to measurements. A TOML file.
@@ -24,10 +24,10 @@ const FILES: [(&str, &str); 3] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// Name of the GPU preset that was measured.
+    /// Name of the GPU preset that was measured, and of the calibration.
     pub gpu: String,
-    /// What each part was fitted to, one line a fitted operator.
-    pub fitted: Vec<Provenance>,
+    /// What each part was fitted to, one line per fitted operator.
+    pub fitted: Vec<FitSource>,
     /// Matrix products.
     pub gemm: GemmRates,
     /// Prefill attention.
@@ -48,7 +48,7 @@ pub struct Calibration {
 /// What one operator's parameters were fitted to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Provenance {
+pub struct FitSource {
     /// The operator, as in measurement files.
     pub operator: String,
     /// The measurements.
@@ -59,104 +59,32 @@ pub struct Provenance {
     pub median_error: f64,
 }
 
-/// What an engine adds to the sum of a prefill's kernels.
-///
-/// `t = ((floor_us)^3 + (slowdown * kernels + long + batched)^3)^(1/3)`: the host launches kernels no faster than
-/// `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for a batch of
-/// several prompts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EngineRates {
-    /// Microseconds below which a pass does not go.
-    pub floor_us: f64,
-    /// Factor on the kernels.
-    pub slowdown: f64,
-    /// Microseconds per token past 2,048 and share of other GPUs.
-    pub long_us: f64,
-    /// Microseconds per token of a batch.
-    pub batched_us: f64,
-}
-
-/// A whole prefill as an engine runs it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct WholePass {
-    /// Prompts times their length.
-    pub(crate) tokens: f64,
-    /// More than one prompt.
-    pub(crate) batched: bool,
-    pub(crate) gpus: f64,
-    /// Sum of the calibrated kernels.
-    pub(crate) kernels_s: f64,
-}
-
-impl Rates for EngineRates {
-    type Shape = WholePass;
-    const PARAMETERS: &'static [(&'static str, [f64; 3])] = &[
-        ("floor_us", [100.0, 50_000.0, 1e6]),
-        ("slowdown", [0.5, 1.2, 5.0]),
-        ("long_us", [1e-3, 30.0, 1000.0]),
-        ("batched_us", [1e-3, 10.0, 1000.0]),
-    ];
-
-    fn values(&self) -> Vec<f64> {
-        vec![self.floor_us, self.slowdown, self.long_us, self.batched_us]
-    }
-
-    fn set(&mut self, values: &[f64]) {
-        if let &[floor_us, slowdown, long_us, batched_us] = values {
-            *self = Self {
-                floor_us,
-                slowdown,
-                long_us,
-                batched_us,
-            };
-        }
-    }
-
-    fn seconds(&self, _gpu: &Gpu, pass: &WholePass) -> f64 {
-        let long = (pass.tokens - 2048.0).max(0.0) * (pass.gpus - 1.0) / pass.gpus;
-        let batched = if pass.batched { pass.tokens } else { 0.0 };
-        let added = 1e-6 * (self.long_us * long + self.batched_us * batched);
-        let device = self.slowdown * pass.kernels_s + added;
-        ((1e-6 * self.floor_us).powi(3) + device.powi(3)).cbrt()
-    }
-}
-
 impl Calibration {
-    /// The compiled-in calibration of that name.
+    /// The compiled-in calibration of that GPU.
     ///
     /// # Errors
-    /// [`RooflineError::UnknownName`] lists them; [`RooflineError::Invalid`] if it is not well formed.
+    /// [`RooflineError::UnknownName`] lists them; [`RooflineError::Invalid`] if one is not well formed.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
-        let (file, text) = FILES.iter().find(|(n, _)| *n == name).ok_or_else(|| {
-            RooflineError::unknown("calibration", name, FILES.iter().map(|(n, _)| *n), "")
-        })?;
-        Self::parse(file, text)
+        let parse = |text: &&str| Self::from_toml("calibration data file", text);
+        let presets: Vec<Self> = PRESETS.iter().map(parse).collect::<Result<_, _>>()?;
+        let found = params::find("calibration", &presets, |c| &c.gpu, name)?;
+        Ok(found.clone())
     }
 
-    /// Reads a calibration file.
+    /// The calibration that a file's text holds; errors call the file `place`.
     ///
     /// # Errors
-    /// [`RooflineError::Read`] or [`RooflineError::Invalid`], which names the key.
-    pub fn read(path: &Path) -> Result<Self, RooflineError> {
-        let text = std::fs::read_to_string(path).map_err(|source| RooflineError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(&path.display().to_string(), &text)
-    }
-
-    fn parse(place: &str, text: &str) -> Result<Self, RooflineError> {
-        let calibration: Self =
-            toml::from_str(text).map_err(|e| RooflineError::invalid(place, e.to_string()))?;
-        let values = calibration.values();
-        if values.iter().all(|v| v.is_finite() && *v >= 0.0) {
-            Ok(calibration)
-        } else {
-            Err(RooflineError::invalid(
-                place,
-                "every rate must be a finite number, 0 or more",
-            ))
+    /// [`RooflineError::Invalid`], which names the key.
+    pub fn from_toml(place: &str, text: &str) -> Result<Self, RooflineError> {
+        let invalid = |e: toml::de::Error| RooflineError::invalid(place, e.to_string());
+        let calibration = toml::from_str(text).map_err(invalid)?;
+        let values: toml::Table = toml::from_str(text).map_err(invalid)?;
+        match values.iter().find_map(|(key, v)| negative(key, v)) {
+            None => Ok(calibration),
+            Some(key) => {
+                let problem = format!("{key} must be a finite number, 0 or more");
+                Err(RooflineError::invalid(place, problem))
+            }
         }
     }
 
@@ -166,52 +94,6 @@ impl Calibration {
     /// [`RooflineError::Invalid`] if a value cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String, RooflineError> {
         toml::to_string(self).map_err(|e| RooflineError::invalid("calibration", e.to_string()))
-    }
-
-    /// Every efficiency a plain datasheet figure, every overhead as if it were small: where a fit starts.
-    pub(crate) fn start(gpu: &str) -> Self {
-        Self {
-            gpu: gpu.to_owned(),
-            fitted: Vec::new(),
-            gemm: start(GemmRates {
-                overhead_us: 0.0,
-                efficiency: 0.0,
-                tile_penalty: 0.0,
-                inner_overhead: 0.0,
-                bandwidth_efficiency: 0.0,
-                split_traffic: 0.0,
-                overlap: 0.0,
-            }),
-            prefill_attention: start(PrefillRates {
-                query_tile: 128.0,
-                overhead_us: 0.0,
-                efficiency: 0.0,
-                softmax_flops: 0.0,
-                key_overhead: 0.0,
-                bandwidth_efficiency: 0.0,
-                wave_quantisation: 0.0,
-            }),
-            decode_attention: start(DecodeRates {
-                overhead_us: 0.0,
-                bandwidth_efficiency: 0.0,
-                head_us: 0.0,
-                merge_us: 0.0,
-            }),
-            elementwise: start(StreamRates {
-                overhead_us: 0.0,
-                bandwidth_efficiency: 0.0,
-            }),
-            all_reduce: start(AllReduceRates {
-                overhead_us: 0.0,
-                per_gpu_us: 0.0,
-                bandwidth_efficiency: 0.0,
-            }),
-            host_copy: start(HostRates {
-                overhead_us: 0.0,
-                bandwidth_efficiency: 0.0,
-            }),
-            engine: None,
-        }
     }
 
     /// Seconds that `kernel` takes on `gpu`.
@@ -225,27 +107,17 @@ impl Calibration {
             Kernel::HostCopy(shape) => self.host_copy.seconds(gpu, shape),
         }
     }
-
-    fn values(&self) -> Vec<f64> {
-        [
-            self.gemm.values(),
-            self.prefill_attention.values(),
-            vec![self.prefill_attention.query_tile],
-            self.decode_attention.values(),
-            self.elementwise.values(),
-            self.all_reduce.values(),
-            self.host_copy.values(),
-            self.engine.as_ref().map(Rates::values).unwrap_or_default(),
-        ]
-        .concat()
-    }
 }
 
-fn start<R: Rates>(mut rates: R) -> R {
-    let values: Vec<f64> = R::PARAMETERS
-        .iter()
-        .map(|(_, [_, start, _])| *start)
-        .collect();
-    rates.set(&values);
-    rates
+/// The key of a number that no rate can be, in `value` or below it.
+fn negative(key: &str, value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::Float(v) => (!(v.is_finite() && *v >= 0.0)).then(|| key.to_owned()),
+        toml::Value::Integer(v) => (*v < 0).then(|| key.to_owned()),
+        toml::Value::Table(table) => {
+            let mut below = table.iter();
+            below.find_map(|(name, v)| negative(&format!("{key}.{name}"), v))
+        }
+        _ => None,
+    }
 }

@@ -1,20 +1,26 @@
+//! What can go wrong.
+
 use std::path::PathBuf;
+
+use params::{Malformed, ParamError, UnknownName};
 
 /// What went wrong while reading a model, a GPU or a measurement, or while choosing one by name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RooflineError {
-    /// A preset was asked for by a name that does not exist.
-    #[error("no {what} named \"{name}\"; valid names: {valid}{hint}")]
-    UnknownName {
-        /// What was looked for: "model", "GPU" or "cost model".
-        what: &'static str,
-        /// The name given.
-        name: String,
-        /// The valid names, comma separated.
-        valid: String,
-        /// What else would have been accepted, or empty.
-        hint: &'static str,
+    /// There is no model, GPU, calibration or cost model of a name.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// The parentheses after a cost model's name do not close.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// A parameter of a cost model is wrong.
+    #[error("cost model `{cost_model}`: {problem}")]
+    Param {
+        /// The cost model.
+        cost_model: &'static str,
+        /// What is wrong.
+        problem: ParamError,
     },
     /// A file could not be opened or read.
     #[error("cannot read {}", path.display())]
@@ -35,22 +41,8 @@ pub enum RooflineError {
 }
 
 impl RooflineError {
-    pub(crate) fn unknown<'a>(
-        what: &'static str,
-        name: &str,
-        valid: impl Iterator<Item = &'a str>,
-        hint: &'static str,
-    ) -> Self {
-        let valid = valid.collect::<Vec<_>>().join(", ");
-        Self::UnknownName {
-            what,
-            name: name.to_owned(),
-            valid,
-            hint,
-        }
-    }
-
-    pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
+    /// Something at `place` is not what it should be.
+    pub fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid {
             place: place.into(),
             problem: problem.into(),

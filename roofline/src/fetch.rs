@@ -1,8 +1,10 @@
 //! Fetching a cached prefix from where it lies, or computing it again.
 
+use policy_api::PrefillCost;
 use serde::Serialize;
 
-use crate::{CostModel, Gpu, Model};
+use crate::gpu::Gpu;
+use crate::model::Model;
 
 /// A place that KV can be fetched from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,7 +21,7 @@ pub struct TierCost {
     /// The tier.
     pub tier: Tier,
     /// Seconds to fetch the prefix.
-    pub fetch_s: f64,
+    pub fetch_seconds: f64,
     /// Fetching takes less time than recomputing.
     pub fetch: bool,
     /// How many times faster fetching is than recomputing.
@@ -34,7 +36,7 @@ pub struct FetchCost {
     /// Bytes of its KV (and of one recurrent state, where the model has one).
     pub kv_bytes: f64,
     /// Seconds to compute it again.
-    pub recompute_s: f64,
+    pub recompute_seconds: f64,
     /// Bytes/s at which fetching takes as long as recomputing.
     pub break_even_bandwidth: f64,
     /// By tier.
@@ -60,73 +62,38 @@ pub fn tiers(gpu: &Gpu) -> Vec<Tier> {
 }
 
 /// Seconds to move `bytes`.
-pub(crate) fn fetch_s(bytes: f64, bandwidth: f64) -> f64 {
+pub fn fetch_seconds(bytes: f64, bandwidth: f64) -> f64 {
     bytes / bandwidth
 }
 
-/// Bytes/s at which moving `bytes` takes as long as computing them in `recompute_s`.
-pub(crate) fn break_even_bandwidth(bytes: f64, recompute_s: f64) -> f64 {
-    bytes / recompute_s
+/// Bytes/s at which moving `bytes` takes as long as computing them in `recompute_seconds`.
+pub fn break_even_bandwidth(bytes: f64, recompute_seconds: f64) -> f64 {
+    bytes / recompute_seconds
 }
 
 /// Compares fetching a prefix of `tokens` with recomputing it under `cost`.
 pub fn fetch_or_recompute(
     model: &Model,
-    cost: &dyn CostModel,
+    cost: &dyn PrefillCost,
     tiers: Vec<Tier>,
     tokens: u64,
 ) -> FetchCost {
     let bytes = (tokens * model.kv_bytes_per_token() + model.state_bytes()) as f64;
-    let recompute_s = cost.prefill(tokens, 0).seconds;
+    let recompute_seconds = cost.prefill(tokens, 0).seconds;
     let tiers = tiers.into_iter().map(|tier| {
-        let fetch_s = fetch_s(bytes, tier.bandwidth);
+        let fetch_seconds = fetch_seconds(bytes, tier.bandwidth);
         TierCost {
-            fetch_s,
-            fetch: fetch_s <= recompute_s,
-            speedup: recompute_s / fetch_s,
+            fetch_seconds,
+            fetch: fetch_seconds <= recompute_seconds,
+            speedup: recompute_seconds / fetch_seconds,
             tier,
         }
     });
     FetchCost {
         tokens,
         kv_bytes: bytes,
-        recompute_s,
-        break_even_bandwidth: break_even_bandwidth(bytes, recompute_s),
+        recompute_seconds,
+        break_even_bandwidth: break_even_bandwidth(bytes, recompute_seconds),
         tiers: tiers.collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cost_model;
-
-    #[test]
-    fn the_course_loses_to_recompute_over_100_gbit_only() {
-        let (model, gpu) = (
-            Model::named("course-7b").unwrap(),
-            Gpu::named("course-h100").unwrap(),
-        );
-        let cost = cost_model("course", &model, &gpu).unwrap();
-        let fetch = fetch_or_recompute(&model, cost.as_ref(), tiers(&gpu), 4096);
-        assert_eq!(fetch.kv_bytes, 4096.0 * 524_288.0);
-        let pays: Vec<_> = fetch
-            .tiers
-            .iter()
-            .map(|t| (t.tier.name.as_str(), t.fetch))
-            .collect();
-        assert_eq!(
-            pays,
-            [
-                ("device memory", true),
-                ("peer GPU", true),
-                ("host memory", true),
-                ("network 400 Gbit/s", true),
-                ("network 100 Gbit/s", false),
-                ("NVMe", false),
-            ]
-        );
-        // Between the last two bandwidths lies the break-even, about 16.6 GB/s.
-        assert!((fetch.break_even_bandwidth / 16.6e9 - 1.0).abs() < 0.005);
     }
 }

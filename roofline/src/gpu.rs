@@ -1,12 +1,15 @@
+//! GPUs, by their datasheets.
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Model, RooflineError};
+use crate::error::RooflineError;
+use crate::model::Model;
 
 /// Part of device memory that a serving engine fills (vLLM's default `gpu_memory_utilization`).
 const USABLE_MEMORY: f64 = 0.9;
 
 /// The data files, in the order in which they are listed. The first is the default.
-const FILES: [&str; 8] = [
+const PRESETS: &[&str] = &[
     include_str!("../data/gpus/course-h100.toml"),
     include_str!("../data/gpus/a100.toml"),
     include_str!("../data/gpus/h100.toml"),
@@ -58,13 +61,11 @@ impl Gpu {
     /// The preset of that name.
     ///
     /// # Errors
-    /// [`RooflineError::UnknownName`] lists the presets.
+    /// [`RooflineError::UnknownName`] suggests the nearest preset and lists all.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
         let presets = Self::presets()?;
-        let found = presets.iter().find(|g| g.name == name).cloned();
-        found.ok_or_else(|| {
-            RooflineError::unknown("GPU", name, presets.iter().map(|g| g.name.as_str()), "")
-        })
+        let found = params::find("GPU", &presets, |g| &g.name, name)?;
+        Ok(found.clone())
     }
 
     /// All presets.
@@ -75,12 +76,22 @@ impl Gpu {
         let parse = |text: &&str| {
             toml::from_str(text).map_err(|e| RooflineError::invalid("GPU data file", e.to_string()))
         };
-        FILES.iter().map(parse).collect()
+        PRESETS.iter().map(parse).collect()
     }
 
     /// FLOP/s that the `course` cost models count on: peak times utilisation.
     pub fn course_flops(&self) -> f64 {
         self.peak_flops * self.utilisation
+    }
+
+    /// FLOP/s of matrix products with weights of that many bytes per element. Weights narrower than one byte are
+    /// widened first, so int4 runs at fp16.
+    pub fn gemm_flops(&self, weight_bytes: f64) -> f64 {
+        if weight_bytes == 1.0 {
+            self.peak_fp8_flops.unwrap_or(self.peak_flops)
+        } else {
+            self.peak_flops
+        }
     }
 
     /// Bytes left for KV beside the weights of `model`; 0 where they do not fit.

@@ -1,11 +1,9 @@
 //! Models from the `config.json` that Hugging Face repositories carry.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
-use crate::RooflineError;
-use crate::model::{LayerGroup, Mixer, Mlp, Model, Precision};
+use crate::error::RooflineError;
+use crate::model::{LatentAttention, LayerGroup, Mixer, Mlp, Model, Precision};
 
 /// The keys that cost depends on. Every family uses a subset.
 #[derive(Debug, Deserialize)]
@@ -59,32 +57,23 @@ struct Quantization {
 const FAMILIES: &str = "llama, mistral, qwen2, qwen3, gemma, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, \
                         kimi_k2, jamba";
 
-/// Reads a `config.json`.
+/// The model that a `config.json`'s text describes; it is named `place`, as errors name the file.
 ///
 /// # Errors
-/// [`RooflineError::Read`]; [`RooflineError::Invalid`] if a key is missing, or the model is of a family whose shape is
-/// not known here.
-pub(crate) fn read_config(path: &Path) -> Result<Model, RooflineError> {
-    let text = std::fs::read_to_string(path).map_err(|source| RooflineError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let place = path.display().to_string();
-    let config: Config =
-        serde_json::from_str(&text).map_err(|e| RooflineError::invalid(&place, e.to_string()))?;
-    Reader {
-        place: &place,
-        config: &config,
-    }
-    .model()
+/// [`RooflineError::Invalid`] if a key is missing, or the model is of a family whose shape is not known here.
+pub fn model_of_config(place: &str, text: &str) -> Result<Model, RooflineError> {
+    let config = serde_json::from_str(text);
+    let config: Config = config.map_err(|e| RooflineError::invalid(place, e.to_string()))?;
+    let config = &config;
+    ConfigReader { place, config }.model()
 }
 
-struct Reader<'a> {
+struct ConfigReader<'a> {
     place: &'a str,
     config: &'a Config,
 }
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn model(&self) -> Result<Model, RooflineError> {
         let config = self.config;
         let mut groups: Vec<LayerGroup> = Vec::new();
@@ -167,14 +156,14 @@ impl Reader<'_> {
 
     fn latent_attention(&self) -> Result<Mixer, RooflineError> {
         let config = self.config;
-        Ok(Mixer::Mla {
+        Ok(Mixer::Mla(LatentAttention {
             heads: config.num_attention_heads,
             q_lora_rank: config.q_lora_rank,
             kv_lora_rank: self.need(config.kv_lora_rank, "kv_lora_rank")?,
             qk_nope_head_dim: self.need(config.qk_nope_head_dim, "qk_nope_head_dim")?,
             qk_rope_head_dim: self.need(config.qk_rope_head_dim, "qk_rope_head_dim")?,
             v_head_dim: self.need(config.v_head_dim, "v_head_dim")?,
-        })
+        }))
     }
 
     fn state_space(&self) -> Result<Mixer, RooflineError> {
@@ -281,12 +270,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Model, RooflineError> {
-        let config: Config = serde_json::from_str(json).unwrap();
-        Reader {
-            place: "config.json",
-            config: &config,
-        }
-        .model()
+        model_of_config("config.json", json)
     }
 
     /// The presets were typed in by hand from the same facts, so the two check each other.

@@ -1,16 +1,16 @@
 //! The kernels a forward pass is made of, and the arithmetic and traffic of each.
 
 /// Bytes of one activation: fp16 or bf16.
-pub(crate) const ACTIVATION_BYTES: f64 = 2.0;
+pub const ACTIVATION_BYTES: f64 = 2.0;
 
 /// One kernel launch on one GPU. Counts are real numbers, because a tensor-parallel share need not be whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kernel {
     /// A matrix product with a weight.
     Gemm(Gemm),
-    /// Attention of a run of new tokens over a cached prefix and themselves.
+    /// Attention of new tokens over a cached prefix and themselves.
     Prefill(PrefillAttention),
-    /// Attention of one new token a sequence over its whole context.
+    /// Attention of one new token per sequence over its whole context.
     Decode(DecodeAttention),
     /// Elementwise work: reads, a little arithmetic, writes.
     Stream(Stream),
@@ -35,7 +35,7 @@ pub struct Gemm {
     pub weight_bytes: f64,
 }
 
-/// Causal attention of `new_tokens` queries a sequence, which follow `cached_tokens` whose keys and values are there.
+/// Causal attention of `new_tokens` queries per sequence, which follow `cached_tokens` whose keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrefillAttention {
     /// Sequences.
@@ -56,7 +56,7 @@ pub struct PrefillAttention {
     pub kv_bytes: f64,
 }
 
-/// One decode step: every sequence attends with one query a head to its context.
+/// One decode step: every sequence attends with one query per head to its context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecodeAttention {
     /// Sequences.

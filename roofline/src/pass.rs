@@ -1,27 +1,51 @@
 //! Time, FLOPs and bytes of whole passes, by part.
 
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
 use serde::Serialize;
 
-use crate::kernel::Kernel;
-use crate::plan::{self, Part, Step};
-use crate::rates::Roofline;
-use crate::{Gpu, Model};
+use crate::gpu::Gpu;
+use crate::launches::{
+    Decoding, Launch, ModelPart, PassTokens, Prompts, decode_attention_launches,
+    prefill_attention_launches, token_launches,
+};
+use crate::model::Model;
+use crate::timing::KernelTiming;
 
-/// What a part of a pass costs one GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PartCost {
-    /// The part.
-    pub part: Part,
+/// What kernels cost one GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LaunchCosts {
     /// Kernel launches.
     pub launches: f64,
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes over the memory or the link that the part is limited by.
+    /// Bytes over the memory or the link that the kernels are limited by.
     pub bytes: f64,
     /// Seconds.
     pub seconds: f64,
     /// What the datasheet's peaks alone would allow, seconds.
-    pub datasheet_s: f64,
+    pub datasheet_seconds: f64,
+}
+
+impl AddAssign for LaunchCosts {
+    fn add_assign(&mut self, more: Self) {
+        self.launches += more.launches;
+        self.flops += more.flops;
+        self.bytes += more.bytes;
+        self.seconds += more.seconds;
+        self.datasheet_seconds += more.datasheet_seconds;
+    }
+}
+
+/// What a part of a pass costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PartCost {
+    /// The part.
+    pub part: ModelPart,
+    /// Its kernels.
+    #[serde(flatten)]
+    pub costs: LaunchCosts,
 }
 
 /// What a pass costs, by part and in all.
@@ -29,19 +53,23 @@ pub struct PartCost {
 pub struct PassCost {
     /// The parts that occur, in a fixed order.
     pub parts: Vec<PartCost>,
-    /// Seconds.
-    pub seconds: f64,
-    /// Floating-point operations of one GPU.
-    pub flops: f64,
-    /// Bytes of one GPU.
-    pub bytes: f64,
-    /// What the datasheet's peaks alone would allow, seconds.
-    pub datasheet_s: f64,
+    /// All of them.
+    #[serde(flatten)]
+    pub total: LaunchCosts,
+}
+
+/// Prompt tokens that a step of an engine computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrefillChunk {
+    /// Tokens to compute.
+    pub new_tokens: u64,
+    /// Tokens of the prompt before them.
+    pub cached_tokens: u64,
 }
 
 /// A model on `gpus` GPUs of one node, and how fast their kernels are.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
+pub struct Deployment<'a> {
     /// The model.
     pub model: &'a Model,
     /// The GPU.
@@ -49,95 +77,95 @@ pub struct Setting<'a> {
     /// Tensor-parallel GPUs.
     pub gpus: u32,
     /// How kernels turn into seconds.
-    pub roofline: Roofline<'a>,
+    pub timing: KernelTiming<'a>,
 }
 
-impl Setting<'_> {
+impl Deployment<'_> {
     /// One pass over `new_tokens` of each of `batch` prompts, of which `cached_tokens` are there; no chunking.
     pub fn prefill_time(&self, batch: u64, cached_tokens: u64, new_tokens: u64) -> PassCost {
         if batch == 0 || new_tokens == 0 {
             return self.cost(&[]);
         }
-        let shape = [batch, new_tokens, cached_tokens].map(|n| n as f64);
-        let rows = shape[0] * shape[1];
-        let mut steps = plan::token_steps(self.model, self.gpus, rows, shape[0]);
-        steps.extend(plan::prefill_attention_steps(self.model, self.gpus, shape));
-        self.cost(&steps)
+        let prompts = Prompts {
+            batch: batch as f64,
+            new_tokens: new_tokens as f64,
+            cached_tokens: cached_tokens as f64,
+        };
+        let mut launches = self.tokens(prompts.batch * prompts.new_tokens, prompts.batch);
+        launches.extend(self.prefill_attention(prompts));
+        self.cost(&launches)
     }
 
-    /// One decode step of `batch` sequences that attend to `context_tokens` each.
-    pub fn decode_time(&self, batch: u64, context_tokens: u64) -> PassCost {
-        if batch == 0 {
-            return self.cost(&[]);
-        }
-        let (batch, context) = (batch as f64, context_tokens as f64);
-        let mut steps = plan::token_steps(self.model, self.gpus, batch, batch);
-        steps.extend(plan::decode_attention_steps(
-            self.model, self.gpus, batch, context,
-        ));
-        self.cost(&steps)
+    /// One decode step of `sequences` that attend to `context_tokens` each.
+    pub fn decode_time(&self, sequences: u64, context_tokens: u64) -> PassCost {
+        self.step_time(&[], sequences, context_tokens)
     }
 
-    /// One step of an engine that batches continuously: chunks of prefill, each `[new, cached]` tokens, together with a
-    /// decode step of `sequences` that attend to `context_tokens` each. The weights are read once.
-    pub fn step_time(&self, chunks: &[[u64; 2]], sequences: u64, context_tokens: u64) -> PassCost {
-        let new_tokens: u64 = chunks.iter().map(|[new, _]| new).sum();
-        let rows = (new_tokens + sequences) as f64;
-        if rows == 0.0 {
+    /// One step of an engine that batches continuously: chunks of prefill, together with a decode step of `sequences`
+    /// that attend to `context_tokens` each. The weights are read once.
+    pub fn step_time(
+        &self,
+        chunks: &[PrefillChunk],
+        sequences: u64,
+        context_tokens: u64,
+    ) -> PassCost {
+        let new_tokens: u64 = chunks.iter().map(|chunk| chunk.new_tokens).sum();
+        let rows = new_tokens + sequences;
+        if rows == 0 {
             return self.cost(&[]);
         }
-        let ends = chunks.len() as f64 + sequences as f64;
-        let mut steps = plan::token_steps(self.model, self.gpus, rows, ends);
-        for [new, cached] in chunks {
-            let shape = [1.0, *new as f64, *cached as f64];
-            steps.extend(plan::prefill_attention_steps(self.model, self.gpus, shape));
+        let mut launches = self.tokens(rows as f64, chunks.len() as f64 + sequences as f64);
+        for chunk in chunks {
+            launches.extend(self.prefill_attention(Prompts {
+                batch: 1.0,
+                new_tokens: chunk.new_tokens as f64,
+                cached_tokens: chunk.cached_tokens as f64,
+            }));
         }
         if sequences > 0 {
-            let (batch, context) = (sequences as f64, context_tokens as f64);
-            steps.extend(plan::decode_attention_steps(
-                self.model, self.gpus, batch, context,
-            ));
+            let decoding = Decoding {
+                sequences: sequences as f64,
+                context_tokens: context_tokens as f64,
+            };
+            launches.extend(decode_attention_launches(self.model, self.gpus, decoding));
         }
-        self.cost(&steps)
+        self.cost(&launches)
     }
 
-    fn cost(&self, steps: &[Step]) -> PassCost {
-        let mut parts: Vec<PartCost> = Vec::new();
-        for step in steps {
-            let cost = self.step_cost(step);
-            match parts.iter_mut().find(|p| p.part == cost.part) {
-                Some(part) => add(part, &cost),
-                None => parts.push(cost),
-            }
+    fn tokens(&self, rows: f64, sequences: f64) -> Vec<Launch> {
+        token_launches(self.model, self.gpus, PassTokens { rows, sequences })
+    }
+
+    fn prefill_attention(&self, of: Prompts) -> Vec<Launch> {
+        prefill_attention_launches(self.model, self.gpus, of)
+    }
+
+    fn cost(&self, launches: &[Launch]) -> PassCost {
+        let mut parts: BTreeMap<ModelPart, LaunchCosts> = BTreeMap::new();
+        for launch in launches {
+            *parts.entry(launch.part).or_default() += self.launch_costs(launch);
         }
-        parts.sort_by_key(|p| p.part);
-        let sum = |of: fn(&PartCost) -> f64| parts.iter().map(of).sum();
+        let mut total = LaunchCosts::default();
+        for costs in parts.values() {
+            total += *costs;
+        }
+        let parts = parts.into_iter();
         PassCost {
-            seconds: sum(|p| p.seconds),
-            flops: sum(|p| p.flops),
-            bytes: sum(|p| p.bytes),
-            datasheet_s: sum(|p| p.datasheet_s),
-            parts,
+            parts: parts
+                .map(|(part, costs)| PartCost { part, costs })
+                .collect(),
+            total,
         }
     }
 
-    fn step_cost(&self, step: &Step) -> PartCost {
-        let of = |roofline: Roofline, kernel: &Kernel| roofline.seconds(self.gpu, kernel);
-        PartCost {
-            part: step.part,
-            launches: step.count,
-            flops: step.count * step.kernel.flops(),
-            bytes: step.count * step.kernel.bytes(),
-            seconds: step.count * of(self.roofline, &step.kernel),
-            datasheet_s: step.count * of(Roofline::Datasheet, &step.kernel),
+    fn launch_costs(&self, launch: &Launch) -> LaunchCosts {
+        let Launch { count, kernel, .. } = launch;
+        LaunchCosts {
+            launches: *count,
+            flops: count * kernel.flops(),
+            bytes: count * kernel.bytes(),
+            seconds: count * self.timing.seconds(self.gpu, kernel),
+            datasheet_seconds: count * KernelTiming::Datasheet.seconds(self.gpu, kernel),
         }
     }
-}
-
-fn add(part: &mut PartCost, more: &PartCost) {
-    part.launches += more.launches;
-    part.flops += more.flops;
-    part.bytes += more.bytes;
-    part.seconds += more.seconds;
-    part.datasheet_s += more.datasheet_s;
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use roofline::{Calibration, Gpu, Model, Roofline, Setting};
+use roofline::{Calibration, Deployment, Gpu, KernelTiming, Model, PrefillChunk};
 use serde::Deserialize;
 
 /// `max_num_batched_tokens` and `max_num_seqs` of the run.
@@ -24,24 +24,31 @@ struct Recorded {
     last_token_ts: f64,
 }
 
-struct Running {
+struct RunningRequest {
     request: usize,
     prefilled: u64,
     decoded: u64,
 }
 
-/// First and last token of each request, seconds after the first arrival.
-fn simulate(requests: &[Recorded], setting: &Setting) -> Vec<[f64; 2]> {
+/// Seconds after the first arrival.
+#[derive(Clone, Copy, Default)]
+struct TokenTimes {
+    first: f64,
+    last: f64,
+}
+
+/// When each request got its first and its last token.
+fn simulate(requests: &[Recorded], deployment: &Deployment) -> Vec<TokenTimes> {
     let start = requests[0].queued_ts;
     let mut waiting: VecDeque<usize> = (0..requests.len()).collect();
-    let mut running: Vec<Running> = Vec::new();
-    let mut times = vec![[0.0; 2]; requests.len()];
+    let mut running: Vec<RunningRequest> = Vec::new();
+    let mut times = vec![TokenTimes::default(); requests.len()];
     let mut now = 0.0;
     while !(waiting.is_empty() && running.is_empty()) {
         let arrived = |request: usize| requests[request].queued_ts - start <= now;
         while running.len() < MOST_SEQUENCES && waiting.front().is_some_and(|r| arrived(*r)) {
             let request = waiting.pop_front().unwrap();
-            running.push(Running {
+            running.push(RunningRequest {
                 request,
                 prefilled: 0,
                 decoded: 0,
@@ -51,16 +58,16 @@ fn simulate(requests: &[Recorded], setting: &Setting) -> Vec<[f64; 2]> {
             now = requests[waiting[0]].queued_ts - start;
             continue;
         }
-        now += step(requests, &mut running, setting);
+        now += step(requests, &mut running, deployment);
         for r in &running {
-            if r.decoded == 1 && times[r.request][0] == 0.0 {
-                times[r.request][0] = now;
+            if r.decoded == 1 && times[r.request].first == 0.0 {
+                times[r.request].first = now;
             }
         }
         running.retain(|r| {
             let done = r.decoded >= requests[r.request].output_toks;
             if done {
-                times[r.request][1] = now;
+                times[r.request].last = now;
             }
             !done
         });
@@ -69,8 +76,8 @@ fn simulate(requests: &[Recorded], setting: &Setting) -> Vec<[f64; 2]> {
 }
 
 /// Runs one step and returns its seconds.
-fn step(requests: &[Recorded], running: &mut [Running], setting: &Setting) -> f64 {
-    let in_prefill = |r: &Running| r.prefilled < requests[r.request].input_toks;
+fn step(requests: &[Recorded], running: &mut [RunningRequest], deployment: &Deployment) -> f64 {
+    let in_prefill = |r: &RunningRequest| r.prefilled < requests[r.request].input_toks;
     let decoding = running.iter().filter(|r| !in_prefill(r));
     let contexts: Vec<u64> = decoding.map(|r| r.prefilled + r.decoded).collect();
     let sequences = contexts.len() as u64;
@@ -85,14 +92,20 @@ fn step(requests: &[Recorded], running: &mut [Running], setting: &Setting) -> f6
         }
         let chunk = left.min(budget);
         if chunk > 0 {
-            chunks.push([chunk, r.prefilled]);
+            chunks.push(PrefillChunk {
+                new_tokens: chunk,
+                cached_tokens: r.prefilled,
+            });
         }
         budget -= chunk;
         r.prefilled += chunk;
         // The last chunk of a prompt yields the first token.
         r.decoded += u64::from(chunk > 0 && chunk == left);
     }
-    setting.step_time(&chunks, sequences, context).seconds
+    deployment
+        .step_time(&chunks, sequences, context)
+        .total
+        .seconds
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -119,29 +132,32 @@ fn time_to_first_token_and_length_of_a_vllm_run() {
         Gpu::named("rtx-pro-6000").unwrap(),
     );
     let calibration = Calibration::named("rtx-pro-6000").unwrap();
-    let roofline = Roofline::Calibrated(&calibration);
-    let setting = Setting {
+    let timing = KernelTiming::Calibrated(&calibration);
+    let deployment = Deployment {
         model: &model,
         gpu: &gpu,
         gpus: 1,
-        roofline,
+        timing,
     };
-    let simulated = simulate(&requests, &setting);
+    let simulated = simulate(&requests, &deployment);
 
     let start = requests[0].queued_ts;
     let end = |times: &mut dyn Iterator<Item = f64>| times.fold(0.0, f64::max);
-    let measured_s = end(&mut requests.iter().map(|r| r.last_token_ts - start));
-    let simulated_s = end(&mut simulated.iter().map(|t| t[1]));
-    let measured_ttft_s = mean(requests.iter().map(|r| r.first_token_ts - r.queued_ts));
-    let simulated_ttft_s = mean(
+    let measured_seconds = end(&mut requests.iter().map(|r| r.last_token_ts - start));
+    let simulated_seconds = end(&mut simulated.iter().map(|t| t.last));
+    let measured_ttft_seconds = mean(requests.iter().map(|r| r.first_token_ts - r.queued_ts));
+    let simulated_ttft_seconds = mean(
         requests
             .iter()
             .zip(&simulated)
-            .map(|(r, t)| t[0] - (r.queued_ts - start)),
+            .map(|(r, t)| t.first - (r.queued_ts - start)),
     );
-    println!("run {measured_s:.1} s, simulated {simulated_s:.1}");
-    println!("mean TTFT {measured_ttft_s:.2} s, simulated {simulated_ttft_s:.2}");
+    println!("run {measured_seconds:.1} s, simulated {simulated_seconds:.1}");
+    println!("mean TTFT {measured_ttft_seconds:.2} s, simulated {simulated_ttft_seconds:.2}");
     // The kernels alone: scheduling, sampling and the gaps between launches come on top in the engine.
-    assert!(simulated_s < measured_s && simulated_s > 0.85 * measured_s);
-    assert!(simulated_ttft_s < measured_ttft_s && simulated_ttft_s > 0.7 * measured_ttft_s);
+    assert!(simulated_seconds < measured_seconds && simulated_seconds > 0.85 * measured_seconds);
+    assert!(
+        simulated_ttft_seconds < measured_ttft_seconds
+            && simulated_ttft_seconds > 0.7 * measured_ttft_seconds
+    );
 }

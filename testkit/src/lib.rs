@@ -13,6 +13,8 @@
 
 mod ask;
 mod facts;
+#[cfg(feature = "golden")]
+pub mod golden;
 mod small_trace;
 
 pub use ask::{Ask, Labels, any_asks, ask, asks};

@@ -138,10 +138,11 @@ impl SmallTrace {
     }
 
     /// Hit blocks of every request at a capacity.
-    pub fn hits(&self, capacity_blocks: u64, policy: &mut dyn Policy) -> Vec<u32> {
+    pub fn hits(&self, capacity_blocks: u64, policy: &mut dyn Policy) -> Vec<u64> {
         let mut cache = self.cache(capacity_blocks, EvictUnit::Block);
         let outcomes = self.serve_all(&mut cache, policy);
-        outcomes.iter().map(|outcome| outcome.hit_blocks).collect()
+        let hits = outcomes.iter().map(|outcome| outcome.counters.hit_blocks);
+        hits.collect()
     }
 
     /// What each request evicts, in order, a letter per block. Every question is asked twice on the way.
@@ -178,7 +179,7 @@ impl SmallTrace {
         assert_eq!(cache.first_fault(), None);
         outcomes
             .iter()
-            .map(|outcome| outcome.held_blocks + outcome.admitted_blocks)
+            .map(|outcome| outcome.held_blocks + outcome.counters.admitted_blocks as u32)
             .collect()
     }
 

@@ -1,48 +1,33 @@
 //! What sessions share: applications with a system prompt and tool schemas, and their projects' notes.
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
 use trace::Hints;
+use trace::synthetic::Text;
 
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
-use crate::text::Text;
+use crate::parameters::{TOKENS, parameters};
 use crate::world::Out;
 
-pub(crate) const PARAMS: &[Param] = &[
-    param(
-        "apps",
-        "6",
-        "Applications, each with a template (system prompt, tool schemas) that all its sessions share; 0: every session \
-         has a template of its own",
-    ),
-    param(
-        "app-zipf",
-        "1.1",
-        "Exponent of the applications' Zipf popularity; 0: all alike",
-    ),
-    param(
-        "template-tokens",
-        "lognormal(15000,0.2)",
-        "Tokens of a template",
-    ),
-    param(
-        "projects",
-        "5",
-        "Projects of an application, whose notes (instructions, a map of the files) follow the template",
-    ),
-    param(
-        "project-zipf",
-        "1.1",
-        "Exponent of the projects' Zipf popularity; 0: all alike",
-    ),
-    param(
-        "project-tokens",
-        "uniform(500,4000)",
-        "Tokens of a project's notes",
-    ),
-];
+parameters! {
+    AppParams {
+        apps: u32, Domain::Count(0, 1_000_000), "6",
+            "Applications, each with a template (system prompt, tool schemas) that all its sessions share; 0: every session \
+            has a template of its own";
+        app_zipf: f64, Domain::Number(0.0, 100.0), "1.1",
+            "Exponent of the applications' Zipf popularity; 0: all alike";
+        template_tokens: Dist, TOKENS, "lognormal(15000,0.2)",
+            "Tokens of a template";
+        projects: u32, Domain::Count(1, 1_000_000), "5",
+            "Projects of an application, whose notes (instructions, a map of the files) follow the template";
+        project_zipf: f64, Domain::Number(0.0, 100.0), "1.1",
+            "Exponent of the projects' Zipf popularity; 0: all alike";
+        project_tokens: Dist, TOKENS, "uniform(500,4000)",
+            "Tokens of a project's notes";
+    }
+}
 
 /// The applications of a source.
 pub(crate) struct Apps {
@@ -67,43 +52,55 @@ pub(crate) struct Beginning {
 
 impl Apps {
     pub(crate) fn read(
-        values: &Values,
+        params: &Params,
         rng: &mut ChaCha8Rng,
         out: &mut Out,
     ) -> Result<Self, GenError> {
-        let apps = values.count("apps", 0..=1_000_000)?;
-        let projects = values.count("projects", 1..=1_000_000)?;
-        let popularity = |name, of: u32| {
-            let exponent = values.number(name, 0.0..=100.0)?;
-            Zipf::new(f64::from(of.max(1)), exponent)
-                .map_err(|fault| values.refused(name, &fault.to_string()))
+        let given = AppParams::read(params);
+        let popularity = |of: u32, exponent| {
+            Zipf::new(f64::from(of.max(1)), exponent).map_err(|fault| GenError::Parameter {
+                name: "app-zipf or project-zipf",
+                found: exponent.to_string(),
+                expected: fault.to_string(),
+            })
         };
+        let (apps, projects) = (given.apps, given.projects);
         let mut read = Self {
             beginnings: Vec::new(),
-            app: popularity("app-zipf", apps)?,
-            project: popularity("project-zipf", projects)?,
-            template_tokens: values.dist("template-tokens")?,
-            project_tokens: values.dist("project-tokens")?,
+            app: popularity(apps, given.app_zipf)?,
+            project: popularity(projects, given.project_zipf)?,
+            template_tokens: given.template_tokens,
+            project_tokens: given.project_tokens,
         };
-        read.beginnings = (0..apps).map(|_| read.make(projects, rng, out)).collect();
+        for _ in 0..apps {
+            let beginnings = read.make(projects, rng, out)?;
+            read.beginnings.push(beginnings);
+        }
         Ok(read)
     }
 
     /// The beginning of a session.
-    pub(crate) fn pick(&self, rng: &mut ChaCha8Rng, out: &mut Out) -> Beginning {
+    pub(crate) fn pick(&self, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Beginning, GenError> {
         let app = self.app.sample(rng) as usize - 1;
         let project = self.project.sample(rng) as usize - 1;
-        match self.beginnings.get(app) {
-            Some(projects) => Beginning {
+        if let Some(projects) = self.beginnings.get(app) {
+            return Ok(Beginning {
                 shared: Some((app, project)),
                 ..projects[project].clone()
-            },
-            None => self.make(1, rng, out).swap_remove(0),
+            });
         }
+        let own = self.make(1, rng, out)?.swap_remove(0);
+        out.fresh.release(&own.text);
+        Ok(own)
     }
 
     /// An application with its projects.
-    fn make(&self, projects: u32, rng: &mut ChaCha8Rng, out: &mut Out) -> Vec<Beginning> {
+    fn make(
+        &self,
+        projects: u32,
+        rng: &mut ChaCha8Rng,
+        out: &mut Out,
+    ) -> Result<Vec<Beginning>, GenError> {
         let mut template = out.fresh.empty_text();
         template.grow(self.template_tokens.count(rng), &mut out.fresh);
         let hints = Hints {
@@ -114,11 +111,13 @@ impl Apps {
         let beginning = |_| {
             let mut text = template.clone();
             text.grow(self.project_tokens.count(rng), &mut out.fresh);
-            Beginning {
+            out.fresh.hold(&text);
+            out.fresh.check()?;
+            Ok(Beginning {
                 text,
                 shared: None,
                 hints,
-            }
+            })
         };
         (0..projects).map(beginning).collect()
     }

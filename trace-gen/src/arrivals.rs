@@ -1,42 +1,36 @@
 //! When sessions start.
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, Gamma};
 
 use crate::draw::{micros, unit};
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::parameters::{CHANCE, count_from, parameters};
 
-pub(crate) const PARAMS: &[Param] = &[
-    param("sessions", "100", "Sessions"),
-    param(
-        "arrivals",
-        "poisson",
-        "How sessions start: poisson, gamma (bursts), diurnal, uniform (over the whole span), regular, or closed (a fixed \
-         number of users, each of whom starts the next session some time after the last has ended)",
-    ),
-    param(
-        "session-gap",
-        "10",
-        "Mean seconds from one session's start to the next; closed: from a session's end to the user's next",
-    ),
-    param(
-        "burst-cv",
-        "3",
-        "gamma: coefficient of variation of the gaps (1 is poisson)",
-    ),
-    param(
-        "day-seconds",
-        "86400",
-        "diurnal: length of a day; a session starts most likely in its middle",
-    ),
-    param(
-        "day-amplitude",
-        "0.8",
-        "diurnal: how far the rate swings, 0 (not at all) to 1 (to nothing at night)",
-    ),
-    param("users", "20", "closed: users"),
+const PROCESSES: &[&str] = &[
+    "poisson", "gamma", "diurnal", "uniform", "regular", "closed",
 ];
+
+parameters! {
+    ArrivalParams {
+        sessions: u32, count_from(0), "100",
+            "Sessions";
+        arrivals: String, Domain::Choice(PROCESSES), "poisson",
+            "How sessions start: poisson, gamma (bursts), diurnal, uniform (over the whole span), regular, or closed (a fixed \
+            number of users, each of whom starts the next session some time after the last has ended)";
+        session_gap: f64, Domain::Number(0.0, 1e9), "10",
+            "Mean seconds from one session's start to the next; closed: from a session's end to the user's next";
+        burst_cv: f64, Domain::Number(0.01, 100.0), "3",
+            "gamma: coefficient of variation of the gaps (1 is poisson)";
+        day_seconds: f64, Domain::Number(1.0, 1e9), "86400",
+            "diurnal: length of a day; a session starts most likely in its middle";
+        day_amplitude: f64, CHANCE, "0.8",
+            "diurnal: how far the rate swings, 0 (not at all) to 1 (to nothing at night)";
+        users: u32, Domain::Count(1, 10_000_000), "20",
+            "closed: users";
+    }
+}
 
 /// A process of session starts.
 #[derive(Debug)]
@@ -67,33 +61,38 @@ pub(crate) enum Arrivals {
 }
 
 impl Arrivals {
-    pub(crate) fn read(values: &Values) -> Result<Self, GenError> {
-        let gap_seconds = values.number("session-gap", 0.0..=1e9)?;
-        let sessions = f64::from(values.count("sessions", 0..=u32::MAX)?);
-        let cv = values.number("burst-cv", 0.01..=100.0)?;
-        let day_seconds = values.number("day-seconds", 1.0..=1e9)?;
-        let amplitude = values.chance("day-amplitude")?;
-        let users = values.count("users", 1..=u32::MAX)?;
-        let words = [
-            "poisson", "gamma", "diurnal", "uniform", "regular", "closed",
-        ];
-        Ok(match values.word("arrivals", &words)? {
-            0 => Self::Poisson { gap_seconds },
-            1 => Self::Gamma {
+    pub(crate) fn read(params: &Params) -> Result<Self, GenError> {
+        let ArrivalParams {
+            sessions,
+            arrivals,
+            session_gap: gap_seconds,
+            burst_cv: cv,
+            day_seconds,
+            day_amplitude: amplitude,
+            users,
+        } = ArrivalParams::read(params);
+        Ok(match arrivals.as_str() {
+            "gamma" => Self::Gamma {
                 gap_seconds,
-                gaps: Gamma::new(1.0 / (cv * cv), cv * cv)
-                    .map_err(|fault| values.refused("burst-cv", &fault.to_string()))?,
+                gaps: Gamma::new(1.0 / (cv * cv), cv * cv).map_err(|fault| {
+                    GenError::Parameter {
+                        name: "burst-cv",
+                        found: cv.to_string(),
+                        expected: fault.to_string(),
+                    }
+                })?,
             },
-            2 => Self::Diurnal {
+            "diurnal" => Self::Diurnal {
                 gap_seconds,
                 day_seconds,
                 amplitude,
             },
-            3 => Self::Uniform {
-                span_seconds: gap_seconds * sessions,
+            "uniform" => Self::Uniform {
+                span_seconds: gap_seconds * f64::from(sessions),
             },
-            4 => Self::Regular { gap_seconds },
-            _ => Self::Closed { gap_seconds, users },
+            "regular" => Self::Regular { gap_seconds },
+            "closed" => Self::Closed { gap_seconds, users },
+            _ => Self::Poisson { gap_seconds },
         })
     }
 
@@ -150,10 +149,10 @@ mod tests {
 
     use super::*;
 
-    fn starts(said: &[(&str, &str)], sessions: u32) -> Vec<f64> {
-        let mut values = Values::new(&[PARAMS], &[]);
+    fn starts(given: &[(&str, &str)], sessions: u32) -> Vec<f64> {
+        let mut values = Params::new(ArrivalParams::PARAMS);
         values.set("sessions", &sessions.to_string()).unwrap();
-        for (name, value) in said {
+        for (name, value) in given {
             values.set(name, value).unwrap();
         }
         let arrivals = Arrivals::read(&values).unwrap();
@@ -197,12 +196,12 @@ mod tests {
 
     #[test]
     fn nights_are_quiet() {
-        let said = [
+        let given = [
             ("arrivals", "diurnal"),
             ("session-gap", "1"),
             ("day-seconds", "1000"),
         ];
-        let starts = starts(&said, 40_000);
+        let starts = starts(&given, 40_000);
         let (mean, _) = mean_and_cv(&starts);
         assert!((mean - 1.0).abs() < 0.05, "{mean}");
         let by_day = starts

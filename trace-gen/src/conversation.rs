@@ -4,10 +4,10 @@
 //! whether the session goes on.
 
 use trace::Hints;
+use trace::synthetic::Text;
 
 use crate::error::GenError;
 use crate::service::Service;
-use crate::text::Text;
 use crate::world::{Ask, Next, Out, Session};
 
 /// One request of the session, and what then becomes of the context.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
+use trace::synthetic::LONGEST_TEXT_TOKENS;
 
 /// How distributions are written; the command's help repeats it.
 pub const DISTRIBUTIONS: &str = "\
@@ -80,7 +81,7 @@ impl Dist {
         }
     }
 
-    /// A whole number, at most 2^31: lengths beyond it would not fit a request.
+    /// A whole number, at most [`LONGEST_TEXT_TOKENS`].
     pub(crate) fn count(&self, rng: &mut ChaCha8Rng) -> u32 {
         count(self.draw(rng))
     }
@@ -93,6 +94,22 @@ impl Dist {
     /// Microseconds of a time in seconds, at most a century.
     pub(crate) fn micros(&self, rng: &mut ChaCha8Rng) -> i64 {
         micros(self.draw(rng))
+    }
+
+    /// The largest of the values that the distribution is written with: its values, bounds, mean or median.
+    pub(crate) fn scale(&self) -> f64 {
+        match self {
+            Self::Constant(value) => *value,
+            Self::Uniform(_, high) => *high,
+            Self::Exponential(mean) | Self::Geometric(mean) => *mean,
+            Self::LogNormal(median, _) => *median,
+            Self::Pareto(least, _) => *least,
+            Self::OneOf(values) => values.iter().copied().fold(0.0, f64::max),
+            Self::Mixture(parts) => {
+                let scales = parts.iter().map(|(_, dist)| dist.scale());
+                scales.fold(0.0, f64::max)
+            }
+        }
     }
 
     fn valid(&self) -> bool {
@@ -116,9 +133,9 @@ impl Dist {
     }
 }
 
-/// A length as a whole number, at most 2^31.
+/// A length as a whole number, at most [`LONGEST_TEXT_TOKENS`].
 pub(crate) fn count(length: f64) -> u32 {
-    length.round().clamp(0.0, f64::from(1_u32 << 31)) as u32
+    length.round().clamp(0.0, f64::from(LONGEST_TEXT_TOKENS)) as u32
 }
 
 /// Microseconds of a time in seconds, at most a century.

@@ -1,23 +1,21 @@
-//! Seeded synthetic workloads, and importers of other people's formats: both give traces.
+//! Seeded synthetic workloads: families of generators, named presets, plans of several, and plans fitted to a trace.
 
 mod apps;
 mod arrivals;
+mod context;
 mod conversation;
 pub mod draw;
 mod error;
-pub mod export;
 pub mod families;
+mod family;
 pub mod fit;
-pub mod import;
-pub mod inspect;
-mod jsonl;
 pub mod ledger;
-pub mod params;
+mod parameters;
 pub mod plan;
 mod script;
 mod service;
-mod text;
-pub mod tools;
 mod world;
 
-pub use error::{GenError, Rejected};
+pub use context::GeneratorContext;
+pub use error::GenError;
+pub use family::Family;

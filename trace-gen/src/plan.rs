@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use params::Params;
 use serde::{Deserialize, Serialize};
 
+use crate::context::GeneratorContext;
 use crate::error::GenError;
-use crate::families::{self, Family, Setup};
-use crate::params::Values;
+use crate::families;
+use crate::family::{self, Family};
 
 /// A workload of several parts, as it stands in a file. Parts share nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,20 +50,20 @@ impl Plan {
     ///
     /// # Errors
     /// Where a family or parameter does not exist or is out of range, or the output cannot be written.
-    pub fn write(&self, out: &Path, setup: &Setup) -> Result<u64, GenError> {
-        let parts = self.part.iter().map(PlanPart::values);
+    pub fn write(&self, out: &Path, context: &GeneratorContext) -> Result<u64, GenError> {
+        let parts = self.part.iter().map(PlanPart::params);
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        families::write(out, "plan", "trace-gen plan", &parts, setup)
+        family::write(out, "plan", "trace-gen plan", &parts, context)
     }
 }
 
 impl PlanPart {
-    fn values(&self) -> Result<(&'static Family, Values, u32), GenError> {
+    fn params(&self) -> Result<(&'static Family, Params, u32), GenError> {
         let family = families::find(&self.family)?;
-        let mut values = family.values();
+        let mut params = family.params();
         for (name, value) in &self.parameters {
-            values.set(name, value)?;
+            params.set(name, value)?;
         }
-        Ok((family, values, self.tenant))
+        Ok((family, params, self.tenant))
     }
 }

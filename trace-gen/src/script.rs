@@ -5,10 +5,10 @@
 use std::borrow::Cow;
 
 use trace::Hints;
+use trace::synthetic::{FreshIds, Text};
 
 use crate::error::GenError;
 use crate::service::Service;
-use crate::text::{Fresh, Text};
 use crate::world::{Ask, Next, Out, Session};
 
 /// One request of a session.
@@ -64,13 +64,19 @@ impl Layout {
         }
     }
 
-    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut Fresh) -> Done {
+    pub(crate) fn call(&mut self, call: Call<'_>, fresh: &mut FreshIds) -> Done {
         let mut text = call.prompt.clone();
         text.grow(call.output_tokens, fresh);
         let place = self.planned.len();
+        fresh.hold(&text);
+        // What cannot be held is not kept; the first request that is written is an error then.
+        let kept = match fresh.check() {
+            Ok(()) => text.clone(),
+            Err(_) => fresh.empty_text(),
+        };
         self.planned.push(Planned {
             at_us: call.at_us,
-            text: text.clone(),
+            text: kept,
             output_tokens: call.output_tokens,
             kind: call.kind,
             tool: call.tool,
@@ -149,6 +155,7 @@ impl Session for Script {
             output_tokens: planned.output_tokens,
             hints: planned.hints,
         })?;
+        out.fresh.release(&planned.text);
         self.written[self.places[self.at]] = Some(request_id);
         self.at += 1;
         Ok(match self.planned.get(self.at) {
@@ -165,8 +172,15 @@ fn declare(ordered: &mut [Planned]) {
         let Some(request) = before.last_mut() else {
             continue;
         };
-        let prompt = |planned: &Planned| planned.text.len_tokens() - planned.output_tokens;
+        let prompt = |planned: &Planned| {
+            let all = planned.text.len_tokens();
+            all.saturating_sub(planned.output_tokens)
+        };
         let path = prompt(request) + request.output_tokens.max(1) - 1;
+        if path > request.text.len_tokens() {
+            // Not kept.
+            continue;
+        }
         let reads = later
             .iter()
             .filter(|other| other.text.begins_with(prompt(other), &request.text, path));

@@ -9,12 +9,12 @@ use std::collections::BinaryHeap;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use trace::synthetic::{FreshIds, Text};
 use trace::{Hints, Row, TraceWriter};
 
 use crate::arrivals::Arrivals;
+use crate::context::GeneratorContext;
 use crate::error::GenError;
-use crate::families::Setup;
-use crate::text::{Fresh, Text};
 
 /// One running family: it starts sessions.
 pub(crate) trait Source {
@@ -90,7 +90,7 @@ pub(crate) struct Ask<'a> {
 
 /// Where requests go.
 pub(crate) struct Out {
-    pub(crate) fresh: Fresh,
+    pub(crate) fresh: FreshIds,
     writer: TraceWriter,
     tenant: u32,
     outputs_known: bool,
@@ -99,12 +99,12 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new(writer: TraceWriter, setup: &Setup) -> Self {
+    pub(crate) fn new(writer: TraceWriter, context: &GeneratorContext) -> Self {
         Self {
-            fresh: Fresh::new(setup.content, setup.seed),
+            fresh: FreshIds::new(context.content, context.seed),
             writer,
             tenant: 0,
-            outputs_known: setup.outputs_known,
+            outputs_known: context.outputs_known,
             requests: 0,
             templates: 0,
         }
@@ -118,6 +118,8 @@ impl Out {
 
     /// Writes a request; returns its id.
     pub(crate) fn write(&mut self, ask: &Ask<'_>) -> Result<u64, GenError> {
+        // A text that could not be made is shorter than its lengths say.
+        self.fresh.check()?;
         let request_id = self.requests;
         self.requests += 1;
         self.writer.write(&Row {
@@ -204,9 +206,7 @@ impl World {
                 None => self.start(source, now_us)?,
             };
             let next = session.turn(now_us, &mut self.out)?;
-            if self.out.fresh.exhausted() {
-                return Err(GenError::Exhausted);
-            }
+            self.out.fresh.check()?;
             match next {
                 Next::Turn(at_us) => self.plan(at_us, source, Some(session)),
                 Next::Over(at_us) if self.sources[source].arrivals.open().is_some() => {

@@ -8,10 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use params::ParamError;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use trace::{Body, Content, Hints, LoadOptions, Request, TraceReader, Workload, load};
-use trace_gen::families::{FAMILIES, Family, PRESETS, Setup, find};
+use trace_gen::families::{PRESETS, families, find};
+use trace_gen::{Family, GenError, GeneratorContext};
 
 type Settings = &'static [(&'static str, &'static str)];
 
@@ -160,14 +162,14 @@ struct Made {
     requests: u64,
 }
 
-fn make(family: &'static Family, said: &[(&str, &str)], setup: &Setup) -> Made {
+fn make(family: &'static Family, given: &[(&str, &str)], context: &GeneratorContext) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("made.parquet");
-    let mut values = family.values();
-    for (name, value) in said {
-        values.set(name, value).unwrap();
+    let mut params = family.params();
+    for (name, value) in given {
+        params.set(name, value).unwrap();
     }
-    let requests = family.write(&path, &values, setup).unwrap();
+    let requests = family.write(&path, &params, context).unwrap();
     Made {
         _folder: folder,
         path,
@@ -197,23 +199,23 @@ impl Made {
     }
 }
 
-fn tokens(seed: u32) -> Setup {
-    Setup {
+fn tokens(seed: u32) -> GeneratorContext {
+    GeneratorContext {
         content: Content::Tokens,
         seed,
         outputs_known: true,
     }
 }
 
-fn blocks(seed: u32, block_tokens: u32) -> Setup {
-    Setup {
+fn blocks(seed: u32, block_tokens: u32) -> GeneratorContext {
+    GeneratorContext {
         content: Content::Blocks { block_tokens },
         ..tokens(seed)
     }
 }
 
 fn each(mut check: impl FnMut(&'static Family, Settings)) {
-    for family in FAMILIES {
+    for family in families() {
         check(family, small(family.name));
     }
 }
@@ -224,8 +226,8 @@ fn hints(workload: &Workload, index: usize) -> Hints {
 
 #[test]
 fn the_seed_decides_every_byte() {
-    each(|family, said| {
-        let bytes = |seed| std::fs::read(make(family, said, &blocks(seed, 16)).path).unwrap();
+    each(|family, given| {
+        let bytes = |seed| std::fs::read(make(family, given, &blocks(seed, 16)).path).unwrap();
         assert_eq!(bytes(1), bytes(1), "{}", family.name);
         assert_ne!(bytes(1), bytes(2), "{}", family.name);
         // Threads of the process do not matter either: the generator has one.
@@ -246,10 +248,10 @@ fn the_seed_decides_every_byte() {
 
 #[test]
 fn tokens_and_blocks_tell_the_same() {
-    each(|family, said| {
+    each(|family, given| {
         for block_tokens in [1, 16, 100] {
-            let as_blocks = make(family, said, &blocks(3, block_tokens)).load(block_tokens);
-            let as_tokens = make(family, said, &tokens(3)).load(block_tokens);
+            let as_blocks = make(family, given, &blocks(3, block_tokens)).load(block_tokens);
+            let as_tokens = make(family, given, &tokens(3)).load(block_tokens);
             assert_eq!(
                 as_blocks.requests(),
                 as_tokens.requests(),
@@ -268,9 +270,9 @@ fn tokens_and_blocks_tell_the_same() {
 
 #[test]
 fn two_seeds_share_no_two_tokens_and_no_block() {
-    each(|family, said| {
+    each(|family, given| {
         let heads = |seed| -> BTreeSet<Vec<u32>> {
-            let prompts = make(family, said, &tokens(seed)).prompts().into_iter();
+            let prompts = make(family, given, &tokens(seed)).prompts().into_iter();
             prompts
                 .filter(|prompt| prompt.len() > 1)
                 .map(|prompt| prompt[..2].to_vec())
@@ -278,7 +280,7 @@ fn two_seeds_share_no_two_tokens_and_no_block() {
         };
         assert!(heads(1).is_disjoint(&heads(2)), "{}", family.name);
         let ids = |seed: u32| {
-            let made = make(family, said, &blocks(seed, 4));
+            let made = make(family, given, &blocks(seed, 4));
             let mut reader = TraceReader::open(&made.path, None).unwrap();
             let mut ids = BTreeSet::new();
             while let Some(row) = reader.next_row().unwrap() {
@@ -300,8 +302,8 @@ fn two_seeds_share_no_two_tokens_and_no_block() {
 
 #[test]
 fn steps_follow_each_other_and_parents_come_first() {
-    each(|family, said| {
-        let made = make(family, said, &tokens(5));
+    each(|family, given| {
+        let made = make(family, given, &tokens(5));
         let workload = made.load(16);
         assert_eq!(workload.requests().len() as u64, made.requests);
         let mut next_step = BTreeMap::new();
@@ -333,8 +335,8 @@ fn steps_follow_each_other_and_parents_come_first() {
 /// With blocks of one token a path is exactly what a later request can read.
 #[test]
 fn declared_hints_are_true() {
-    each(|family, said| {
-        let workload = make(family, said, &tokens(7)).load(1);
+    each(|family, given| {
+        let workload = make(family, given, &tokens(7)).load(1);
         let requests = workload.requests();
         for (index, request) in requests.iter().enumerate() {
             let declared = hints(&workload, index);
@@ -367,8 +369,8 @@ fn declared_hints_are_true() {
 /// Requests share what their templates declare; no two requests of different sessions share beyond what a family says.
 #[test]
 fn templates_are_what_requests_share() {
-    each(|family, said| {
-        let workload = make(family, said, &tokens(9)).load(1);
+    each(|family, given| {
+        let workload = make(family, given, &tokens(9)).load(1);
         let mut templates = BTreeMap::new();
         for (index, request) in workload.requests().iter().enumerate() {
             let declared = hints(&workload, index);
@@ -407,9 +409,9 @@ fn templates_are_what_requests_share() {
     });
 }
 
-fn agent(said: &[(&str, &str)], seed: u32) -> Workload {
+fn agent(given: &[(&str, &str)], seed: u32) -> Workload {
     let mut all = small("agent").to_vec();
-    all.extend(said);
+    all.extend(given);
     make(find("agent").unwrap(), &all, &tokens(seed)).load(1)
 }
 
@@ -460,7 +462,7 @@ proptest! {
 }
 
 /// What an inspection of a ledger-like agent says: prompt tokens submitted, and hits of an unlimited cache.
-fn ledger(said: &[(&str, &str)]) -> (u64, u64, u64) {
+fn ledger(given: &[(&str, &str)]) -> (u64, u64, u64) {
     let mut all = vec![
         ("sessions", "1"),
         ("apps", "1"),
@@ -478,9 +480,9 @@ fn ledger(said: &[(&str, &str)]) -> (u64, u64, u64) {
         ("abandon", "0"),
         ("early-results", "1"),
     ];
-    all.extend(said);
+    all.extend(given);
     let made = make(find("agent").unwrap(), &all, &tokens(0));
-    let summary = trace_gen::inspect::inspect(&made.path, Some(1)).unwrap();
+    let summary = trace_import::inspect::inspect(&made.path, Some(1)).unwrap();
     (
         summary.requests,
         summary.prompt_tokens,
@@ -535,7 +537,7 @@ fn presets_repeat_what_their_names_say() {
         let expected: f64 = preset.name["repeat-".len()..].parse().unwrap();
         for seed in 0..3 {
             let made = make(family, preset.settings, &blocks(seed, 16));
-            let summary = trace_gen::inspect::inspect(&made.path, None).unwrap();
+            let summary = trace_import::inspect::inspect(&made.path, None).unwrap();
             let found = 100.0 * summary.infinite_cache_token_hit_rate.unwrap();
             assert!(
                 (found - expected).abs() < 1.5,
@@ -550,10 +552,10 @@ fn kind<'a>(workload: &'a Workload, request: &Request) -> &'a str {
     &workload.kinds()[usize::from(request.kind)]
 }
 
-/// The small form of a family with more said, with blocks of a token.
-fn structure(name: &str, said: &[(&str, &str)]) -> Workload {
+/// The small form of a family with more given, with blocks of a token.
+fn structure(name: &str, given: &[(&str, &str)]) -> Workload {
     let mut all = small(name).to_vec();
-    all.extend(said);
+    all.extend(given);
     make(find(name).unwrap(), &all, &tokens(11)).load(1)
 }
 
@@ -793,15 +795,16 @@ fn a_closed_loop_waits_for_its_users() {
 
 #[test]
 fn wrong_parameters_are_named() {
-    let fault = |name: &str, said: &[(&str, &str)]| {
+    let fault = |name: &str, given: &[(&str, &str)]| {
         let folder = tempfile::tempdir().unwrap();
         let family = find(name).unwrap();
-        let mut values = family.values();
-        let outcome = said
+        let mut params = family.params();
+        let outcome: Result<(), ParamError> = given
             .iter()
-            .try_for_each(|(name, value)| values.set(name, value));
-        let outcome =
-            outcome.and_then(|()| family.write(&folder.path().join("x"), &values, &tokens(0)));
+            .try_for_each(|(name, value)| params.set(name, value));
+        let outcome = outcome
+            .map_err(GenError::from)
+            .and_then(|()| family.write(&folder.path().join("x"), &params, &tokens(0)));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         outcome.unwrap_err().to_string()
     };
@@ -809,40 +812,48 @@ fn wrong_parameters_are_named() {
         (
             "agent",
             &[("step", "3")],
-            "expected one of sessions, arrivals",
+            "there is no parameter `step`; did you mean `steps`? Valid ones: sessions, arrivals",
         ),
         (
             "agent",
             &[("steps", "many")],
-            "steps is `many`; expected a distribution",
+            "`steps` is a distribution (`many` is no distribution), not `many`",
         ),
         (
             "agent",
             &[("retry", "1")],
-            "retry is `1`; expected a number from 0 to 0.9",
+            "`retry` is a number from 0 to 0.9, not `1`",
         ),
         (
             "agent",
             &[("context", "none")],
-            "expected one of keep, window, compact",
+            "`context` is one of keep, window, compact, not `none`",
         ),
         (
             "agent",
             &[("fast-share", "0.9"), ("slow-share", "0.2")],
-            "slow-share is `0.2`",
+            "slow-share is 0.2; expected at most what",
         ),
         ("mixture", &[("parts", "agent")], "parts is `agent`"),
-        ("mixture", &[("parts", "mixture=1")], "parts is `mixture=1`"),
-        ("mixture", &[("parts", "nobody=1")], "family is `nobody`"),
-        ("mixture", &[("set", "chat.none=1")], "parameter is `none`"),
+        (
+            "mixture",
+            &[("parts", "mixture=1")],
+            "no family of a mixture `mixture`",
+        ),
+        (
+            "mixture",
+            &[("parts", "nobody=1")],
+            "no family of a mixture `nobody`",
+        ),
+        ("mixture", &[("set", "chat.none=1")], "no parameter `none`"),
         (
             "mixture",
             &[("set", "ledger.steps=1")],
             "set is `ledger.steps=1`",
         ),
     ];
-    for (name, said, expected) in cases {
-        let found = fault(name, said);
+    for (name, given, expected) in cases {
+        let found = fault(name, given);
         assert!(found.contains(expected), "{found}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::memory::OverBudget;
 use crate::workload::BuildError;
 
 /// Why a trace could not be read, loaded or written. Rows count from 0.
@@ -12,7 +13,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Its reason.
         source: std::io::Error,
     },
     /// The file is not Parquet, or is cut short or damaged.
@@ -94,6 +95,14 @@ pub enum TraceError {
         /// Position in the path, counted from 0.
         position: usize,
     },
+    /// The file needs more memory than it may have.
+    #[error("{}: {source}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The budget.
+        source: OverBudget,
+    },
     /// The caller's block size does not suit the trace.
     #[error("{}: block size of {asked} tokens asked for; expected {expected}", path.display())]
     BlockTokens {
@@ -109,6 +118,13 @@ pub enum TraceError {
 impl TraceError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn memory(path: &Path, source: OverBudget) -> Self {
+        Self::Memory {
             path: path.to_owned(),
             source,
         }

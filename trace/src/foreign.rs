@@ -5,7 +5,7 @@ use std::path::Path;
 use parquet::file::reader::SerializedFileReader;
 
 use crate::error::TraceError;
-use crate::reader::{guarded, open_parquet};
+use crate::guard::{guarded, open_parquet};
 
 /// The rows of any Parquet file, each as a JSON object; nested lists and structs become arrays and objects.
 ///
@@ -16,7 +16,7 @@ pub fn json_rows(
 ) -> Result<impl Iterator<Item = Result<String, TraceError>>, TraceError> {
     let owned = path.to_owned();
     let mut rows = guarded(path, || {
-        let reader = SerializedFileReader::new(open_parquet(path)?)
+        let reader = SerializedFileReader::new(open_parquet(path)?.0)
             .map_err(|fault| TraceError::not_parquet(path, &fault))?;
         Ok(reader.into_iter())
     })?;

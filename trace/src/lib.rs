@@ -6,26 +6,36 @@
 //! crate that knows Arrow and Parquet.
 
 mod atomic;
+mod body;
+mod check;
+mod columns;
 mod decode;
 mod error;
 mod foreign;
+mod guard;
 mod load;
+mod memory;
+mod meta;
 mod reader;
 mod results;
 mod row;
 mod schema;
+mod stored;
+pub mod synthetic;
 mod token_paths;
 mod workload;
 mod writer;
 
 pub use atomic::{AtomicFile, remove_unfinished};
+pub use check::LATEST_ARRIVAL_US;
 pub use error::TraceError;
 pub use foreign::json_rows;
 pub use load::{DEFAULT_BLOCK_TOKENS, LoadOptions, Loaded, load};
+pub use memory::{MemoryBudget, OverBudget};
+pub use meta::{Content, Meta, Provenance};
 pub use policy_api::{BlockId, Hints, Request};
 pub use reader::TraceReader;
 pub use results::{RequestResult, ResultWriter};
 pub use row::{Body, Row, path_blocks, prompt_blocks};
-pub use schema::{Content, Meta};
-pub use workload::{BuildError, NO_BLOCK, Provenance, Workload, WorkloadBuilder};
+pub use workload::{BuildError, NO_BLOCK, Workload, WorkloadBuilder};
 pub use writer::TraceWriter;

@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use policy_api::{Hints, Request};
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::columns::COLUMN;
 use crate::error::{Fault, TraceError};
+use crate::memory::MemoryBudget;
+use crate::meta::Content;
 use crate::reader::TraceReader;
 use crate::row::{Body, Row, prompt_blocks};
-use crate::schema::{Content, KIND, TOOL};
 use crate::token_paths::{SharedTokens, TokenPaths};
 use crate::workload::{BuildError, Workload, WorkloadBuilder};
-use policy_api::{Hints, Request};
 
 /// Block size of token traces where the caller does not say.
 pub const DEFAULT_BLOCK_TOKENS: u32 = 16;
@@ -41,6 +43,23 @@ pub struct Loaded {
 }
 
 /// Loads a trace file.
+///
+/// ```
+/// use std::path::Path;
+/// use trace::{LoadOptions, load};
+///
+/// let loaded = load(Path::new("../examples/agent.parquet"), &LoadOptions::default())?;
+/// let workload = &loaded.workload;
+/// let mut hit_blocks = 0;
+/// for request in workload.requests() {
+///     // Dense ids of the request's blocks, the prompt's first. A block's id implies its whole prefix.
+///     assert_eq!(workload.path(request).len(), request.path_blocks as usize);
+///     // What an infinite cache would hit: the leading blocks that earlier requests touched.
+///     hit_blocks += request.seen_blocks.min(request.usable_blocks(workload.block_tokens()));
+/// }
+/// assert_eq!((workload.requests().len(), hit_blocks), (1_269, 996_884));
+/// # Ok::<(), trace::TraceError>(())
+/// ```
 ///
 /// # Errors
 /// Where the file cannot be read or breaks a rule of the schema; the error names file, row and column.
@@ -114,16 +133,20 @@ fn load_tokens(
 /// Feeds rows to a builder, and words what goes wrong.
 struct Loader<'a> {
     path: &'a Path,
+    budget: MemoryBudget,
     row: u64,
     builder: WorkloadBuilder,
 }
 
 impl<'a> Loader<'a> {
     fn new(path: &'a Path, block_tokens: u32, blocks: u64) -> Self {
+        let budget = MemoryBudget::default();
+        let room = blocks.min(budget.limit_bytes() / 16);
         Self {
             path,
+            budget,
             row: 0,
-            builder: WorkloadBuilder::with_capacity(block_tokens, blocks),
+            builder: WorkloadBuilder::with_capacity(block_tokens, room),
         }
     }
 
@@ -131,6 +154,7 @@ impl<'a> Loader<'a> {
         let fault = |fault| TraceError::value(self.path, self.row, fault);
         let request = request(&mut self.builder, row).map_err(fault)?;
         let at = self.row;
+        let before = self.builder.held_bytes();
         self.builder
             .push(request, ids)
             .map_err(|source| TraceError::Path {
@@ -138,6 +162,9 @@ impl<'a> Loader<'a> {
                 row: at,
                 source,
             })?;
+        self.budget
+            .hold(self.builder.held_bytes() - before)
+            .map_err(|over| TraceError::memory(self.path, over))?;
         if row.hints != Hints::default() {
             self.builder.hint(row.hints);
         }
@@ -158,6 +185,7 @@ impl<'a> Loader<'a> {
             return Ok(());
         };
         let seen = request.seen_blocks as usize;
+        let block_tokens = self.builder.block_tokens() as usize;
         if detect_collisions && let Some(position) = shared.collision(paths.tokens(), path, seen) {
             return Err(TraceError::Collision {
                 path: self.path.to_owned(),
@@ -165,6 +193,10 @@ impl<'a> Loader<'a> {
                 position,
             });
         }
+        let fresh_tokens = paths.tokens().len().saturating_sub(seen * block_tokens);
+        self.budget
+            .hold(4 * fresh_tokens as u64)
+            .map_err(|over| TraceError::memory(self.path, over))?;
         let common = shared.add(paths.tokens(), path, seen);
         let common = u32::try_from(common).unwrap_or(u32::MAX);
         let usable = common.min(row.prompt_tokens.saturating_sub(1));
@@ -201,12 +233,12 @@ fn request(builder: &mut WorkloadBuilder, row: &Row<'_>) -> Result<Request, Faul
     };
     let kind = builder
         .try_kind(&row.kind)
-        .ok_or_else(|| many(KIND.name, &row.kind))?;
+        .ok_or_else(|| many(COLUMN.kind.name, &row.kind))?;
     let tool = match row.tool.as_deref() {
         Some(name) => Some(
             builder
                 .try_tool(name)
-                .ok_or_else(|| many(TOOL.name, name))?,
+                .ok_or_else(|| many(COLUMN.tool.name, name))?,
         ),
         None => None,
     };

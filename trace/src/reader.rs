@@ -1,23 +1,25 @@
 //! Parquet in, checked rows out: streaming, in bounded memory.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::column::page::PageReader;
 use parquet::file::metadata::ParquetMetaData;
+use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::decode::Columns;
+use crate::check::RowChecker;
+use crate::columns::{Columns, columns};
 use crate::error::TraceError;
-use crate::row::{Row, RowChecker};
-use crate::schema::{
-    self, Content, KEY_BLOCK_TOKENS, KEY_CONTENT, KEY_SCHEMA, Meta, PROMPT, PROMPT_BLOCKS,
-    SCHEMA_VERSION,
-};
-use crate::workload::Provenance;
+use crate::guard::{guarded, open_parquet};
+use crate::memory::MemoryBudget;
+use crate::meta::{Content, KEY_CONTENT, Meta};
+use crate::row::Row;
+use crate::schema::{Column, PROMPT, PROMPT_BLOCKS, body_columns};
 
 /// List elements to decode at a time, about: what bounds the memory.
 const BATCH_ELEMENTS: u64 = 1 << 20;
@@ -47,13 +49,14 @@ impl TraceReader {
     }
 
     fn try_open(path: &Path, block_tokens: Option<u32>) -> Result<Self, TraceError> {
-        let file = open_parquet(path)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|fault| TraceError::not_parquet(path, &fault))?;
+        let (file, footer) = open_parquet(path)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer);
+        check_names(path, builder.schema())?;
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
-        let wanted = schema::columns(meta.content);
+        let wanted = columns(meta.content);
+        check_pages(path, builder.metadata(), &wanted)?;
         let roots = (0..builder.schema().fields().len())
             .filter(|&root| {
                 let name = builder.schema().field(root).name();
@@ -141,52 +144,14 @@ impl TraceReader {
         })?;
         self.at = 0;
         self.batch = columns;
+        if self.batch.is_none() && self.rows != self.total_rows {
+            let reason = format!(
+                "{} rows read; its footer says {}",
+                self.rows, self.total_rows
+            );
+            return Err(TraceError::not_parquet(&self.path, &reason));
+        }
         Ok(self.batch.is_some())
-    }
-}
-
-/// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
-pub(crate) fn guarded<T>(
-    path: &Path,
-    step: impl FnOnce() -> Result<T, TraceError>,
-) -> Result<T, TraceError> {
-    std::panic::catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or(panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no reason given");
-        let reason = format!("damaged: the decoder gave up ({said})");
-        Err(TraceError::not_parquet(path, &reason))
-    })
-}
-
-/// Opens a file that begins and ends as Parquet does; says so in plain words where it does not.
-pub(crate) fn open_parquet(path: &Path) -> Result<File, TraceError> {
-    const MAGIC: [u8; 4] = *b"PAR1";
-    let io = |source| TraceError::io(path, source);
-    let mut file = File::open(path).map_err(io)?;
-    let length = file.metadata().map_err(io)?.len();
-    if length == 0 {
-        return Err(TraceError::not_parquet(path, &"the file is empty"));
-    }
-    let mut ends = [[0; 4]; 2];
-    if length >= 12 {
-        file.read_exact(&mut ends[0]).map_err(io)?;
-        file.seek(SeekFrom::End(-4)).map_err(io)?;
-        file.read_exact(&mut ends[1]).map_err(io)?;
-        file.rewind().map_err(io)?;
-    }
-    match ends {
-        [MAGIC, MAGIC] => Ok(file),
-        [MAGIC, _] => Err(TraceError::not_parquet(
-            path,
-            &"the file is cut short (its footer is missing)",
-        )),
-        _ => Err(TraceError::not_parquet(
-            path,
-            &"it does not begin with PAR1; other formats need an import first",
-        )),
     }
 }
 
@@ -200,102 +165,44 @@ fn read_meta(
         let pairs = parquet.file_metadata().key_value_metadata()?;
         pairs.iter().find(|pair| pair.key == key)?.value.clone()
     };
-    let fault = |key, found, expected: &str| TraceError::Metadata {
-        path: path.to_owned(),
-        key,
-        found,
-        expected: expected.to_owned(),
-    };
-    if let Some(version) = value(KEY_SCHEMA).filter(|version| version != SCHEMA_VERSION) {
-        return Err(fault(KEY_SCHEMA, format!("`{version}`"), "`1`"));
-    }
-    let has = |name| columns.field_with_name(name).is_ok();
-    let blocks = match value(KEY_CONTENT).as_deref() {
-        Some("tokens") => false,
-        Some("blocks") => true,
-        Some(other) => {
-            return Err(fault(
-                KEY_CONTENT,
-                format!("`{other}`"),
-                "`tokens` or `blocks`",
-            ));
+    let has = |column: &Column| columns.field_with_name(column.name).is_ok();
+    let by_columns = match (has(&PROMPT), has(&PROMPT_BLOCKS)) {
+        (true, false) => Some("tokens"),
+        (false, true) => Some("blocks"),
+        (false, false) if value(KEY_CONTENT).is_none() => {
+            return Err(TraceError::MissingColumn {
+                path: path.to_owned(),
+                column: format!("{}` or `{}", PROMPT.name, PROMPT_BLOCKS.name),
+                expected: "list<u32> of tokens or list<u64> of block ids",
+            });
         }
-        None => match (has(PROMPT.name), has(PROMPT_BLOCKS.name)) {
-            (true, true) => {
-                let expected = "`tokens` or `blocks`, as there are columns for both";
-                return Err(fault(KEY_CONTENT, "absent".to_owned(), expected));
-            }
-            (false, false) => {
-                return Err(TraceError::MissingColumn {
-                    path: path.to_owned(),
-                    column: format!("{}` or `{}", PROMPT.name, PROMPT_BLOCKS.name),
-                    expected: "list<u32> of tokens or list<u64> of block ids",
-                });
-            }
-            (tokens, _) => !tokens,
-        },
-    };
-    let content = match blocks {
-        true => Content::Blocks {
-            block_tokens: block_tokens(path, value(KEY_BLOCK_TOKENS), asked_block_tokens)?,
-        },
-        false => Content::Tokens,
-    };
-    Ok(Meta {
-        content,
-        provenance: Provenance {
-            name: value("trace.name"),
-            source: value("trace.source"),
-            license: value("trace.license"),
-            generator: value("trace.generator"),
-            seed: value("trace.seed"),
-        },
-    })
-}
-
-/// The block size of a block trace: what the metadata states, else what the caller says.
-fn block_tokens(
-    path: &Path,
-    stated: Option<String>,
-    asked: Option<u32>,
-) -> Result<u32, TraceError> {
-    let fault = |found: String, expected: &str| TraceError::Metadata {
-        path: path.to_owned(),
-        key: KEY_BLOCK_TOKENS,
-        found,
-        expected: expected.to_owned(),
+        _ => None,
     };
     let wrong = |asked, expected: String| TraceError::BlockTokens {
         path: path.to_owned(),
         asked,
         expected,
     };
-    let stated = stated
-        .map(|text| match text.parse::<u32>() {
-            Ok(tokens) if tokens > 0 => Ok(tokens),
-            _ => Err(fault(
-                format!("`{text}`"),
-                "the tokens of a block, at least 1",
-            )),
-        })
-        .transpose()?;
-    match (stated, asked) {
-        (Some(stated), Some(asked)) if stated != asked => Err(wrong(
+    let meta = Meta::read(value, by_columns, asked_block_tokens).map_err(|fault| {
+        TraceError::Metadata {
+            path: path.to_owned(),
+            key: fault.key,
+            found: fault.found,
+            expected: fault.expected,
+        }
+    })?;
+    match (meta.content, asked_block_tokens) {
+        (Content::Blocks { .. }, Some(0)) => Err(wrong(0, "at least 1".to_owned())),
+        (Content::Blocks { block_tokens }, Some(asked)) if asked != block_tokens => Err(wrong(
             asked,
-            format!("{stated}, the size of this block trace's blocks"),
+            format!("{block_tokens}, the size of this block trace's blocks"),
         )),
-        (Some(stated), _) => Ok(stated),
-        (None, Some(0)) => Err(wrong(0, "at least 1".to_owned())),
-        (None, Some(asked)) => Ok(asked),
-        (None, None) => Err(fault(
-            "absent".to_owned(),
-            "the tokens of a block, as this is a trace of block ids; give a block size when loading",
-        )),
+        _ => Ok(meta),
     }
 }
 
 fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), TraceError> {
-    for column in schema::columns(content) {
+    for column in columns(content) {
         let expected = column.kind.expected();
         match found.field_with_name(column.name) {
             Ok(field) if !column.kind.accepts(field.data_type()) => {
@@ -319,9 +226,66 @@ fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), Tr
     Ok(())
 }
 
+/// Every column that is read must be there once.
+fn check_names(path: &Path, found: &Schema) -> Result<(), TraceError> {
+    let mut names = HashSet::new();
+    match found
+        .fields()
+        .iter()
+        .find(|field| !names.insert(field.name()))
+    {
+        None => Ok(()),
+        Some(twice) => {
+            let reason = format!("two columns are named `{}`", twice.name());
+            Err(TraceError::not_parquet(path, &reason))
+        }
+    }
+}
+
+/// Bytes that decoding takes for each element of a list: its value, its levels, and the converted copy.
+const DECODED_BYTES: u64 = 24;
+
+/// Before anything is decoded: a row group must fit into memory, as a single row may hold all of it, and its pages must
+/// hold as many values as its footer says.
+fn check_pages(
+    path: &Path,
+    parquet: &ParquetMetaData,
+    wanted: &[&'static Column],
+) -> Result<(), TraceError> {
+    let file = Arc::new(File::open(path).map_err(|fault| TraceError::io(path, fault))?);
+    let damaged = |reason: &dyn std::fmt::Display| TraceError::not_parquet(path, reason);
+    for group in parquet.row_groups() {
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let chunks = group.columns().iter().filter(|chunk| {
+            let root = chunk.column_path().parts().first();
+            root.is_some_and(|root| wanted.iter().any(|column| column.name == root))
+        });
+        let mut budget = MemoryBudget::default();
+        for chunk in chunks {
+            let values = u64::try_from(chunk.num_values()).unwrap_or(u64::MAX);
+            budget
+                .hold(values.saturating_mul(DECODED_BYTES))
+                .map_err(|over| TraceError::memory(path, over))?;
+            let mut pages = SerializedPageReader::new(file.clone(), chunk, rows, None)
+                .map_err(|fault| damaged(&fault))?;
+            let mut found = 0_u64;
+            while let Some(page) = pages.peek_next_page().map_err(|fault| damaged(&fault))? {
+                found += page.num_levels.unwrap_or(0) as u64;
+                pages.skip_next_page().map_err(|fault| damaged(&fault))?;
+            }
+            if found != values {
+                let column = chunk.column_path();
+                let reason = format!("{column} has {found} values; its footer says {values}");
+                return Err(damaged(&reason));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Rows, list elements, and how many rows to decode at a time so that a batch holds about [`BATCH_ELEMENTS`].
 fn sizes(parquet: &ParquetMetaData, content: Content) -> (u64, u64, usize) {
-    let lists = content.body().map(|column| column.name);
+    let lists = body_columns(content).map(|column| column.name);
     let (mut rows, mut elements, mut batch_rows) = (0, 0, BATCH_ROWS);
     for group in parquet.row_groups() {
         let group_rows = u64::try_from(group.num_rows()).unwrap_or(0);

@@ -1,21 +1,15 @@
-//! One row of a trace file, and the rules that every row keeps.
+//! One row of a trace file.
 
 use std::borrow::Cow;
 
-use crate::error::Fault;
-use crate::schema::{
-    ARRIVAL_US, Content, OUTPUT, OUTPUT_BLOCKS, OUTPUT_TOKENS, PROMPT, PROMPT_BLOCKS,
-    PROMPT_TOKENS, REQUEST_ID,
-};
 use policy_api::Hints;
-use rustc_hash::FxHashSet;
 
 /// One request as it stands in the file; borrowed where a reader hands it out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The request's id.
     pub request_id: u64,
-    /// Arrival in microseconds on the trace's clock, 0 or later, never before the row above.
+    /// Arrival in microseconds on the trace's clock, from 0 to [`crate::LATEST_ARRIVAL_US`], never before the row above.
     pub arrival_us: i64,
     /// The session the request belongs to.
     pub session_id: u64,
@@ -23,7 +17,7 @@ pub struct Row<'a> {
     pub step: u32,
     /// The request whose end made this one possible.
     pub parent_request: Option<u64>,
-    /// What sort of request it is; empty for "not said".
+    /// What sort of request it is; empty where unknown.
     pub kind: Cow<'a, str>,
     /// Tenant.
     pub tenant: u32,
@@ -105,167 +99,4 @@ pub fn prompt_blocks(prompt_tokens: u32, block_tokens: u32) -> u32 {
 pub fn path_blocks(prompt_tokens: u32, output_tokens: u32, block_tokens: u32) -> u64 {
     let kept = u64::from(prompt_tokens) + u64::from(output_tokens.max(1)) - 1;
     kept / u64::from(block_tokens)
-}
-
-/// Checks rows in the order of the file; reader and writer keep the same rules.
-#[derive(Debug)]
-pub(crate) struct RowChecker {
-    content: Content,
-    last_arrival_us: i64,
-    request_ids: Ids,
-}
-
-impl RowChecker {
-    pub(crate) fn new(content: Content) -> Self {
-        Self {
-            content,
-            last_arrival_us: 0,
-            request_ids: Ids::default(),
-        }
-    }
-
-    pub(crate) fn check(&mut self, row: &Row<'_>) -> Result<(), Fault> {
-        self.check_arrival(row.arrival_us)?;
-        if !self.request_ids.insert(row.request_id) {
-            return Err(Fault::new(
-                REQUEST_ID.name,
-                format!("{}, which an earlier row has", row.request_id),
-                "an id of its own",
-            ));
-        }
-        let total = u64::from(row.prompt_tokens) + u64::from(row.output_tokens);
-        if total > u64::from(u32::MAX) {
-            return Err(Fault::new(
-                OUTPUT_TOKENS.name,
-                format!("prompt and output have {total} tokens together"),
-                format!("at most {}", u32::MAX),
-            ));
-        }
-        match (self.content, &row.body) {
-            (Content::Tokens, Body::Tokens { prompt, output }) => check_tokens(
-                row,
-                prompt.len(),
-                output.as_ref().map(|output| output.len()),
-            ),
-            (Content::Blocks { block_tokens }, Body::Blocks { prompt, output }) => {
-                let output = output.as_ref().map(|output| output.len());
-                check_blocks(row, block_tokens, prompt.len(), output)
-            }
-            (content, _) => Err(Fault::new(
-                content.body()[0].name,
-                "a row of the other content",
-                format!("a trace of {}", content.name()),
-            )),
-        }
-    }
-
-    fn check_arrival(&mut self, arrival_us: i64) -> Result<(), Fault> {
-        let fault = |expected| Fault::new(ARRIVAL_US.name, arrival_us.to_string(), expected);
-        if arrival_us < 0 {
-            return Err(fault("microseconds from 0 on".to_owned()));
-        }
-        if arrival_us < self.last_arrival_us {
-            let before = self.last_arrival_us;
-            return Err(fault(format!(
-                "rows sorted by arrival (the row before has {before})"
-            )));
-        }
-        self.last_arrival_us = arrival_us;
-        Ok(())
-    }
-}
-
-/// The ids so far. Mostly they count up, and then they are a range or a few.
-#[derive(Debug, Default)]
-struct Ids {
-    /// Ranges of ids, ends included, as long as every id was larger than all before.
-    ascending: Vec<(u64, u64)>,
-    /// All of them, once one was not.
-    all: FxHashSet<u64>,
-}
-
-impl Ids {
-    /// Whether the id is new.
-    fn insert(&mut self, id: u64) -> bool {
-        if !self.all.is_empty() {
-            return self.all.insert(id);
-        }
-        match self.ascending.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(id) => *last = id,
-            Some((_, last)) if id <= *last => {
-                let ranges = std::mem::take(&mut self.ascending);
-                self.all = ranges
-                    .into_iter()
-                    .flat_map(|(first, last)| first..=last)
-                    .collect();
-                return self.all.insert(id);
-            }
-            _ => self.ascending.push((id, id)),
-        }
-        true
-    }
-}
-
-fn check_tokens(row: &Row<'_>, prompt: usize, output: Option<usize>) -> Result<(), Fault> {
-    let count = |column, found: usize, expected: u32, of: &str| {
-        if found == expected as usize {
-            return Ok(());
-        }
-        let found = format!("{found} tokens");
-        Err(Fault::new(column, found, format!("{expected} ({of})")))
-    };
-    count(PROMPT.name, prompt, row.prompt_tokens, PROMPT_TOKENS.name)?;
-    match output {
-        Some(output) => count(OUTPUT.name, output, row.output_tokens, OUTPUT_TOKENS.name),
-        None => Ok(()),
-    }
-}
-
-fn check_blocks(
-    row: &Row<'_>,
-    block_tokens: u32,
-    prompt: usize,
-    output: Option<usize>,
-) -> Result<(), Fault> {
-    let (s, o) = (row.prompt_tokens, row.output_tokens);
-    let n = prompt_blocks(s, block_tokens);
-    if prompt != n as usize {
-        return Err(Fault::new(
-            PROMPT_BLOCKS.name,
-            format!("{prompt} blocks"),
-            format!("{n}: the full blocks of {block_tokens} tokens in a prompt of {s}"),
-        ));
-    }
-    let after = path_blocks(s, o, block_tokens) - u64::from(n);
-    match output {
-        Some(output) if output as u64 != after => Err(Fault::new(
-            OUTPUT_BLOCKS.name,
-            format!("{output} blocks"),
-            format!(
-                "{after}: the full blocks of {block_tokens} tokens after the prompt's {n}, \
-                 with a prompt of {s} and an output of {o} tokens of which the last is not cached"
-            ),
-        )),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_new_once() {
-        let mut ids = Ids::default();
-        let new = [5, 6, 9, 7, 5, 8, 9, u64::MAX, 0, u64::MAX].map(|id| ids.insert(id));
-        let expected = [
-            true, true, true, true, false, true, false, true, true, false,
-        ];
-        assert_eq!(new, expected);
-        let mut ids = Ids::default();
-        assert_eq!(
-            [u64::MAX, 0, 0, u64::MAX].map(|id| ids.insert(id)),
-            [true, true, false, false]
-        );
-    }
 }

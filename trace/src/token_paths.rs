@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
+use policy_api::BlockId;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::workload::NO_BLOCK;
-use policy_api::BlockId;
 
 /// The id "before" a first block, which starts every chain.
 const ROOT_ID: u64 = 0;

@@ -3,23 +3,10 @@
 use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
 
+use crate::meta::Provenance;
+
 /// Stands for "no block" where a block id is expected: the parent of a first block.
 pub const NO_BLOCK: BlockId = BlockId::MAX;
-
-/// What the file's metadata says of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provenance {
-    /// `trace.name`
-    pub name: Option<String>,
-    /// `trace.source`
-    pub source: Option<String>,
-    /// `trace.license`
-    pub license: Option<String>,
-    /// `trace.generator`
-    pub generator: Option<String>,
-    /// `trace.seed`
-    pub seed: Option<String>,
-}
 
 /// A trace in memory: per request its facts, and all paths as dense ids in one arena.
 #[derive(Clone, Debug)]
@@ -71,7 +58,7 @@ impl Workload {
         request.prompt_tokens.saturating_sub(1) / self.block_tokens
     }
 
-    /// Names of the request kinds; index 0 is the empty name of "not said".
+    /// Names of the request kinds; index 0 is the empty name, for unknown.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }
@@ -79,6 +66,11 @@ impl Workload {
     /// Names of the tools.
     pub fn tools(&self) -> &[String] {
         &self.tools
+    }
+
+    /// Declared hints of every request; empty where the trace declares none at all.
+    pub fn all_hints(&self) -> &[Hints] {
+        &self.hints
     }
 
     /// Declared hints of request `index`; `None` where the trace declares none at all.
@@ -91,7 +83,7 @@ impl Workload {
         self.rounding_lost_tokens.as_deref()
     }
 
-    /// What the file's metadata says of the trace.
+    /// Where the trace comes from, as its file's metadata says.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
@@ -118,6 +110,9 @@ pub enum BuildError {
     /// More distinct blocks than a dense id can name.
     #[error("more than {} distinct blocks", u32::MAX - 2)]
     TooManyBlocks,
+    /// An earlier request was refused.
+    #[error("an earlier path was refused, so this one cannot be compared with it")]
+    Failed,
 }
 
 /// Builds a [`Workload`] request by request, in arrival order.
@@ -130,6 +125,8 @@ pub struct WorkloadBuilder {
     latest: Vec<usize>,
     kinds: FxHashMap<String, u16>,
     tools: FxHashMap<String, u16>,
+    /// Whether a path was refused halfway.
+    failed: bool,
 }
 
 impl WorkloadBuilder {
@@ -166,6 +163,7 @@ impl WorkloadBuilder {
             latest: Vec::new(),
             kinds: FxHashMap::from_iter([(String::new(), 0)]),
             tools: FxHashMap::default(),
+            failed: false,
         }
     }
 
@@ -173,8 +171,18 @@ impl WorkloadBuilder {
     /// `path_blocks` and `seen_blocks` are filled in here.
     ///
     /// # Errors
-    /// [`BuildError`] where an id contradicts an earlier path; the workload is then unusable.
-    pub fn push(&mut self, mut request: Request, path: &[u64]) -> Result<(), BuildError> {
+    /// [`BuildError`] where an id contradicts an earlier path. What was taken of that path is not undone, so the builder
+    /// refuses all further requests.
+    pub fn push(&mut self, request: Request, path: &[u64]) -> Result<(), BuildError> {
+        if self.failed {
+            return Err(BuildError::Failed);
+        }
+        let pushed = self.try_push(request, path);
+        self.failed = pushed.is_err();
+        pushed
+    }
+
+    fn try_push(&mut self, mut request: Request, path: &[u64]) -> Result<(), BuildError> {
         request.path_start = self.workload.arena.len();
         request.path_blocks = u32::try_from(path.len()).map_err(|_| BuildError::TooManyBlocks)?;
         let mut parent = NO_BLOCK;
@@ -295,6 +303,16 @@ impl WorkloadBuilder {
     /// The index of a tool's name, `None` where there are too many.
     pub(crate) fn try_tool(&mut self, name: &str) -> Option<u16> {
         intern(&mut self.workload.tools, &mut self.tools, name)
+    }
+
+    /// Bytes of what was pushed, about.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let path_block = size_of::<BlockId>();
+        // The id both ways, its parent, and the latest request.
+        let distinct_block = 4 * size_of::<u64>() + 2 * size_of::<BlockId>();
+        let requests = self.workload.requests.len() * size_of::<Request>();
+        let blocks = self.workload.arena.len() * path_block + self.sparse.len() * distinct_block;
+        (requests + blocks) as u64
     }
 
     pub(crate) fn block_tokens(&self) -> u32 {

@@ -3,11 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, ArrowPrimitiveType, Int64Builder, ListBuilder, PrimitiveBuilder, RecordBatch,
-    StringDictionaryBuilder, UInt32Builder, UInt64Builder,
-};
-use arrow::datatypes::{Int32Type, Schema, UInt32Type, UInt64Type};
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -16,9 +13,12 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::schema::types::ColumnPath;
 
 use crate::atomic::AtomicFile;
+use crate::check::RowChecker;
+use crate::columns::{Buffers, arrow_schema};
 use crate::error::TraceError;
-use crate::row::{Body, Row, RowChecker};
-use crate::schema::{self, Content, KEY_BLOCK_TOKENS, Meta};
+use crate::meta::{Content, KEY_BLOCK_TOKENS, Meta};
+use crate::row::Row;
+use crate::schema::body_columns;
 
 /// List elements buffered before they are encoded, and rows likewise.
 const BATCH_ELEMENTS: usize = 1 << 20;
@@ -57,7 +57,7 @@ impl TraceWriter {
             });
         }
         let file = AtomicFile::create(path).map_err(|source| TraceError::io(path, source))?;
-        let schema = schema::arrow_schema(meta);
+        let schema = arrow_schema(meta);
         let parquet = ArrowWriter::try_new(file, schema.clone(), Some(properties(meta)))
             .map_err(|fault| write_error(path, fault))?;
         Ok(Self {
@@ -129,8 +129,7 @@ fn properties(meta: &Meta) -> WriterProperties {
         .map(|(key, value)| KeyValue::new(key.to_owned(), value))
         .collect();
     let builder = compressed().set_key_value_metadata(Some(pairs));
-    meta.content
-        .body()
+    body_columns(meta.content)
         .into_iter()
         .fold(builder, |builder, column| {
             let leaf = ColumnPath::from(vec![
@@ -163,169 +162,4 @@ pub(crate) fn write_error(path: &Path, fault: ParquetError) -> TraceError {
         other => std::io::Error::other(other),
     };
     TraceError::io(path, source)
-}
-
-/// Column buffers of the rows not yet encoded.
-struct Buffers {
-    rows: usize,
-    elements: usize,
-    request_id: UInt64Builder,
-    arrival_us: Int64Builder,
-    session_id: UInt64Builder,
-    step: UInt32Builder,
-    parent_request: UInt64Builder,
-    kind: StringDictionaryBuilder<Int32Type>,
-    tenant: UInt32Builder,
-    tool: StringDictionaryBuilder<Int32Type>,
-    prompt_tokens: UInt32Builder,
-    output_tokens: UInt32Builder,
-    body: BodyBuffers,
-    priority: UInt32Builder,
-    priority_ttl_us: UInt64Builder,
-    template_id: UInt64Builder,
-    template_tokens: UInt32Builder,
-    remaining_uses: UInt32Builder,
-    steps_to_next: UInt32Builder,
-}
-
-impl Buffers {
-    fn new(content: Content) -> Self {
-        Self {
-            rows: 0,
-            elements: 0,
-            request_id: UInt64Builder::new(),
-            arrival_us: Int64Builder::new(),
-            session_id: UInt64Builder::new(),
-            step: UInt32Builder::new(),
-            parent_request: UInt64Builder::new(),
-            kind: StringDictionaryBuilder::new(),
-            tenant: UInt32Builder::new(),
-            tool: StringDictionaryBuilder::new(),
-            prompt_tokens: UInt32Builder::new(),
-            output_tokens: UInt32Builder::new(),
-            body: match content {
-                Content::Tokens => BodyBuffers::Tokens(Lists::new()),
-                Content::Blocks { .. } => BodyBuffers::Blocks(Lists::new()),
-            },
-            priority: UInt32Builder::new(),
-            priority_ttl_us: UInt64Builder::new(),
-            template_id: UInt64Builder::new(),
-            template_tokens: UInt32Builder::new(),
-            remaining_uses: UInt32Builder::new(),
-            steps_to_next: UInt32Builder::new(),
-        }
-    }
-
-    /// Buffers a checked row.
-    fn push(&mut self, row: &Row<'_>) {
-        self.request_id.append_value(row.request_id);
-        self.arrival_us.append_value(row.arrival_us);
-        self.session_id.append_value(row.session_id);
-        self.step.append_value(row.step);
-        self.parent_request.append_option(row.parent_request);
-        self.kind.append_value(&row.kind);
-        self.tenant.append_value(row.tenant);
-        self.tool.append_option(row.tool.as_deref());
-        self.prompt_tokens.append_value(row.prompt_tokens);
-        self.output_tokens.append_value(row.output_tokens);
-        self.priority.append_option(row.hints.priority);
-        self.priority_ttl_us
-            .append_option(row.hints.priority_ttl_us);
-        self.template_id.append_option(row.hints.template_id);
-        self.template_tokens
-            .append_option(row.hints.template_tokens);
-        self.remaining_uses.append_option(row.hints.remaining_uses);
-        self.steps_to_next.append_option(row.hints.steps_to_next);
-        self.rows += 1;
-        self.elements += self.body.push(&row.body);
-    }
-
-    /// The buffered rows as arrays in the order of the schema.
-    fn take(&mut self) -> Vec<ArrayRef> {
-        self.rows = 0;
-        self.elements = 0;
-        let [prompt, output] = self.body.take();
-        vec![
-            Arc::new(self.request_id.finish()),
-            Arc::new(self.arrival_us.finish()),
-            Arc::new(self.session_id.finish()),
-            Arc::new(self.step.finish()),
-            Arc::new(self.parent_request.finish()),
-            Arc::new(self.kind.finish()),
-            Arc::new(self.tenant.finish()),
-            Arc::new(self.tool.finish()),
-            Arc::new(self.prompt_tokens.finish()),
-            Arc::new(self.output_tokens.finish()),
-            prompt,
-            output,
-            Arc::new(self.priority.finish()),
-            Arc::new(self.priority_ttl_us.finish()),
-            Arc::new(self.template_id.finish()),
-            Arc::new(self.template_tokens.finish()),
-            Arc::new(self.remaining_uses.finish()),
-            Arc::new(self.steps_to_next.finish()),
-        ]
-    }
-}
-
-enum BodyBuffers {
-    Tokens(Lists<UInt32Type>),
-    Blocks(Lists<UInt64Type>),
-}
-
-impl BodyBuffers {
-    /// Buffers a body of the right content (rows are checked before); returns its list elements.
-    fn push(&mut self, body: &Body<'_>) -> usize {
-        match (self, body) {
-            (Self::Tokens(lists), Body::Tokens { prompt, output }) => {
-                lists.push(prompt, output.as_deref())
-            }
-            (Self::Blocks(lists), Body::Blocks { prompt, output }) => {
-                lists.push(prompt, output.as_deref())
-            }
-            _ => 0,
-        }
-    }
-
-    fn take(&mut self) -> [ArrayRef; 2] {
-        match self {
-            Self::Tokens(lists) => lists.take(),
-            Self::Blocks(lists) => lists.take(),
-        }
-    }
-}
-
-/// The two list columns of prompt and output.
-struct Lists<T: ArrowPrimitiveType> {
-    prompt: ListBuilder<PrimitiveBuilder<T>>,
-    output: ListBuilder<PrimitiveBuilder<T>>,
-}
-
-impl<T: ArrowPrimitiveType> Lists<T> {
-    fn new() -> Self {
-        let list = || {
-            ListBuilder::new(PrimitiveBuilder::<T>::new()).with_field(schema::element(T::DATA_TYPE))
-        };
-        Self {
-            prompt: list(),
-            output: list(),
-        }
-    }
-
-    fn push(&mut self, prompt: &[T::Native], output: Option<&[T::Native]>) -> usize {
-        self.prompt.values().append_slice(prompt);
-        self.prompt.append(true);
-        self.output
-            .values()
-            .append_slice(output.unwrap_or_default());
-        self.output.append(output.is_some());
-        prompt.len() + output.map_or(0, <[_]>::len)
-    }
-
-    fn take(&mut self) -> [ArrayRef; 2] {
-        [
-            Arc::new(self.prompt.finish()),
-            Arc::new(self.output.finish()),
-        ]
-    }
 }

@@ -233,7 +233,7 @@ fn a_value_that_does_not_fit_is_named_with_its_row() {
         ),
         (
             base().with("arrival_us", int(vec![-1, 4])),
-            "row 0, column `arrival_us`: -1; expected microseconds from 0 on",
+            "row 0, column `arrival_us`: -1; expected microseconds from 0 to 2^53",
         ),
         (
             base().with("prompt_tokens", int(vec![9, -12])),

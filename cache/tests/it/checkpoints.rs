@@ -49,7 +49,9 @@ fn case_11_a_split_leaves_the_head_without_a_state() {
     let mut cache = trace.cache_of_states(100, 1);
     let mut policy = SaveAt(vec![vec![3], vec![2], vec![]]);
     let outcomes = trace.serve_all(&mut cache, &mut policy);
-    let held_and_hit = outcomes.iter().map(|o| (o.held_blocks, o.hit_blocks));
+    let held_and_hit = outcomes
+        .iter()
+        .map(|o| (o.held_blocks, o.counters.hit_blocks));
     assert_eq!(held_and_hit.collect::<Vec<_>>(), [(0, 0), (2, 0), (2, 2)]);
     assert_eq!(cache.saved_states(), [trace.path(0)[1], trace.path(0)[2]]);
     assert_eq!(cache.first_fault(), None);
@@ -89,7 +91,7 @@ fn a_state_with_one_child_goes_alone() {
     // Of three states the one at [1] was used last at request 1, as [1 2] was, but is less deep.
     assert_eq!(cache.saved_states(), [trace.path(0)[0], trace.path(2)[0]]);
     assert_eq!(cache.used_bytes(), 22);
-    assert_eq!(trace.serve(3, &mut cache, &mut lru).hit_blocks, 1);
+    assert_eq!(trace.serve(3, &mut cache, &mut lru).counters.hit_blocks, 1);
 }
 
 #[test]
@@ -101,7 +103,7 @@ fn wrong_places_for_states_are_faults_or_passed_over() {
     let fault = PolicyFault::CheckpointOutOfRange { blocks: 7, path: 3 };
     assert_eq!(cache.first_fault(), Some((RequestIndex(0), fault)));
     // The second request resumes from block 2, so it cannot save at block 1.
-    assert_eq!(outcomes[1].hit_blocks, 2);
+    assert_eq!(outcomes[1].counters.hit_blocks, 2);
     assert_eq!(cache.saved_states(), trace.path(0)[1..]);
 }
 
@@ -263,7 +265,7 @@ proptest! {
         };
         for index in 0..trace.requests.len() {
             let outcome = trace.serve(index, &mut cache, &mut policy);
-            prop_assert_eq!(outcome.hit_blocks, naive.serve(&trace, index), "request {}", index);
+            prop_assert_eq!(outcome.counters.hit_blocks, u64::from(naive.serve(&trace, index)), "request {}", index);
             let resident: Vec<_> = naive.resident.keys().copied().collect();
             prop_assert_eq!(cache.resident_blocks(), resident, "after request {}", index);
             let states: Vec<_> = naive.states.keys().copied().collect();
@@ -382,6 +384,9 @@ fn asks_may_end_anywhere() {
     let trace = SmallTrace::of_blocks(4, &[ask([]).aligned()]);
     let mut cache = trace.cache_of_states(0, 1);
     let outcome = trace.serve(0, &mut cache, &mut pair("marconi", "marconi", 1));
-    assert_eq!((outcome.hit_blocks, outcome.saved_states), (0, 0));
+    assert_eq!(
+        (outcome.counters.hit_blocks, outcome.counters.saved_states),
+        (0, Some(0))
+    );
     assert_eq!(cache.first_fault(), None);
 }

@@ -120,7 +120,7 @@ fn a_parent_cannot_be_evicted_before_its_child() {
         Some((RequestIndex(2), PolicyFault::NotEvictable(_)))
     ));
     // The fresh blocks of the third request went instead: [1 2 3] is still there.
-    assert_eq!(outcomes[3].hit_blocks, 3);
+    assert_eq!(outcomes[3].counters.hit_blocks, 3);
     assert_eq!(cache.audit(), Ok(()));
 }
 

@@ -18,7 +18,7 @@ fn case_01_02_a_repeated_lookup_counts_nothing() {
     for _ in 0..3 {
         assert_eq!(cache.held_blocks(trace.path(0)), 0);
     }
-    assert_eq!(trace.serve(0, &mut cache, &mut lru).hit_blocks, 0);
+    assert_eq!(trace.serve(0, &mut cache, &mut lru).counters.hit_blocks, 0);
     let facts = cache.candidates();
     for _ in 0..3 {
         assert_eq!(cache.held_blocks(trace.path(0)), 2);
@@ -44,7 +44,7 @@ fn case_04_the_last_token_is_never_a_hit() {
                 ask(labels).extra_tokens(extra),
             ],
         );
-        trace.hits(64, &mut policy("lru", 64))[1] * block_tokens
+        trace.hits(64, &mut policy("lru", 64))[1] * u64::from(block_tokens)
     };
     assert_eq!(twice(4, &[1, 2], 0), 4);
     assert_eq!(twice(1, &[1, 2, 3, 4, 5, 6, 7, 8], 0), 7);
@@ -57,7 +57,7 @@ fn case_05_less_than_a_block_leaves_no_trace() {
     let trace = SmallTrace::of_blocks(4, &[ask(&[]).extra_tokens(3)]);
     let mut cache = trace.cache(8, EvictUnit::Block);
     let outcomes = trace.serve_all(&mut cache, &mut policy("lru", 8));
-    assert_eq!(outcomes[0].hit_blocks, 0);
+    assert_eq!(outcomes[0].counters.hit_blocks, 0);
     assert_eq!(
         cache.usage(),
         Usage {
@@ -184,7 +184,7 @@ fn case_15_nothing_wraps_below_zero() {
 #[test]
 fn case_20_22_rates_count_all_tokens() {
     let trace = SmallTrace::of_blocks(4, &[ask(&[1, 2]), ask(&[1, 2])]);
-    let hit_tokens: u32 = trace
+    let hit_tokens: u64 = trace
         .hits(8, &mut policy("lru", 8))
         .iter()
         .map(|blocks| blocks * 4)
@@ -194,7 +194,7 @@ fn case_20_22_rates_count_all_tokens() {
         .iter()
         .map(|request| request.prompt_tokens)
         .sum();
-    assert_eq!((hit_tokens, prompt_tokens), (8, 18));
+    assert_eq!((hit_tokens, u64::from(prompt_tokens)), (8, 18));
 
     let short = ask([1]).aligned();
     let trace = SmallTrace::of_blocks(4, &[short, ask(&[1, 3])]);

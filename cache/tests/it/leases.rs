@@ -385,11 +385,11 @@ fn what_two_hold_is_counted_once() {
     cache.reserve(&mut one, 3, &mut lru).unwrap();
     cache.reserve(&mut two, 3, &mut lru).unwrap();
     assert_eq!(cache.usage().pinned_blocks, 3);
-    assert_eq!(two.outcome().hit_blocks, 0, "it came before");
+    assert_eq!(two.outcome().counters.hit_blocks, 0, "it came before");
     cache.finish(one, &mut lru);
     assert_eq!(cache.usage().pinned_blocks, 3);
-    let outcome = cache.finish(two, &mut lru);
-    assert_eq!((outcome.admitted_blocks, outcome.evicted_blocks), (0, 0));
+    let counters = cache.finish(two, &mut lru).counters;
+    assert_eq!((counters.admitted_blocks, counters.evicted_blocks), (0, 0));
     assert_eq!(cache.candidates()[0].uses, 2);
 }
 
@@ -422,11 +422,12 @@ fn a_lease_holds_room_for_its_states() {
     assert_eq!(cache.used_bytes(), 1);
     cache.reserve(&mut lease, 2, &mut lru).unwrap();
     assert_eq!((cache.used_bytes(), cache.saved_states()), (7, vec![]));
-    assert_eq!(cache.finish(lease, &mut lru).saved_states, 1);
+    let counters = cache.finish(lease, &mut lru).counters;
+    assert_eq!(counters.saved_states, Some(1));
     assert_eq!(cache.saved_states(), [1]);
 
     let mut next = look_up(&trace, 1, &mut cache, &mut lru);
-    assert_eq!(next.outcome().hit_blocks, 2);
+    assert_eq!(next.outcome().counters.hit_blocks, 2);
     let none = cache.reserve(&mut next, 3, &mut lru).unwrap_err();
     assert_eq!((none.needed_bytes, none.available_bytes), (6, 0));
     cache.abandon(next, &mut lru);

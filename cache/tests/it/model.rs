@@ -79,7 +79,7 @@ proptest! {
         let mut naive = Naive { capacity: capacity as usize, resident: BTreeMap::new(), key };
         for index in 0..trace.requests.len() {
             let outcome = trace.serve(index, &mut cache, &mut policy);
-            prop_assert_eq!(outcome.hit_blocks, naive.serve(&trace, index), "request {}", index);
+            prop_assert_eq!(outcome.counters.hit_blocks, u64::from(naive.serve(&trace, index)), "request {}", index);
             let resident: Vec<_> = naive.resident.keys().copied().collect();
             prop_assert_eq!(cache.resident_blocks(), resident, "after request {}", index);
             prop_assert_eq!(cache.audit(), Ok(()));

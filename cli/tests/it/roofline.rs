@@ -66,7 +66,7 @@ fn where_the_time_goes() {
     let sum: f64 = parts.iter().map(|p| p["seconds"].as_f64().unwrap()).sum();
     let whole = cost["seconds"].as_f64().unwrap();
     assert!((sum / whole - 1.0).abs() < 1e-9);
-    assert!(whole > cost["datasheet_s"].as_f64().unwrap());
+    assert!(whole > cost["datasheet_seconds"].as_f64().unwrap());
 }
 
 #[test]
@@ -115,15 +115,32 @@ fn fetch_or_recompute() {
     assert!(line("16.5 GB/s").contains("recompute"));
     assert!(line("16.7 GB/s").contains("fetch"));
     assert!(failure(&["fetch", "--bandwidth", "0"]).contains("above 0"));
-    assert!(failure(&["fetch", "--cost", "rooflin"]).contains("valid names: course"));
+    assert!(
+        failure(&["fetch", "--cost", "rooflin"])
+            .contains("did you mean `roofline`? Valid ones: course")
+    );
 }
 
 #[test]
 fn what_does_not_exist_is_said_with_what_does() {
     assert!(failure(&["explain", "--model", "gpt-5"]).contains("llama-3-8b"));
-    assert!(failure(&["explain", "--gpu", "h1000"]).contains("valid names: course-h100, a100"));
+    assert!(failure(&["explain", "--gpu", "h1000"]).contains("alid ones: course-h100, a100"));
     assert!(failure(&["fit", "nowhere.csv", "--gpu", "h100"]).contains("nowhere.csv"));
     assert_eq!(roofline(&["explain", "--gpus", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn cost_models_are_described() {
+    let text = stdout(&["costs"]);
+    for what in [
+        "course-linear\n  2N per token, no attention",
+        "parameter  gpus=1: tensor-parallel GPUs (a whole number from 1",
+    ] {
+        assert!(text.contains(what), "{text}");
+    }
+    let costs = json(&["costs"]);
+    assert_eq!(costs[0]["name"], "course");
+    assert_eq!(costs[3]["parameters"][1]["default"], "8192");
 }
 
 #[test]

@@ -1,19 +1,18 @@
 //! Refuse while refusing pays.
 //!
-//! Source: this project. The contest is TinyLFU's (Einziger, Friedman and Manes, ACM ToS 2017); that two policies are tried and the
-//! better one is followed is from set dueling (Qureshi and others, "Adaptive insertion policies for high performance caching", ISCA
-//! 2007), here with shadows of the whole cache.
+//! ```text
+//!   request ---> open shadow, takes everything                              hits --+
+//!           ---> choosy shadow, takes what was asked for more often        hits --+--> lead: what the choosy one saved more
+//!                than its next victim                                              |    of late
+//!           ---> cache: lead > 0 ? what the choosy shadow takes : everything   <---+
+//! ```
 //!
-//! Two shadows are kept, of block ids only and both LRU: one takes everything in, the other those leading blocks of a path that
-//! were asked for more often than what would go for them. While the hits of the second saved more prefill of late than those of
-//! the first, the cache admits what the second does; otherwise, and while there is room, everything.
-//!
-//! So what is refused is learned of all the same: a block that comes back after it was refused is a hit that the first shadow has
-//! and the second has not. Refusing looks good at first, because what stays is hit at once and what was refused is missed only
-//! later; so nothing is refused before twice the cache came in. Counts are exact and halved when as many blocks were asked
-//! for as ten caches hold, which is TinyLFU's period. The lead is worth half after another cache full of newcomers to the first
-//! shadow. Neither number is critical: half or twice of either changes what is recovered by less than three points anywhere
-//! on the workloads of `docs/policies.md`, and mostly by less than one.
+//! Both shadows are LRU and of block ids only. So what is refused is learned of all the same: a block that is asked for again after
+//! it was refused is a hit that the open shadow has and the choosy one has not. Refusing looks good at first, because what stays
+//! is hit at once and what was refused is missed only later; so nothing is refused before twice the cache was admitted. Counts
+//! are exact and halved when as many blocks were asked for as ten caches hold, which is TinyLFU's period. The lead is worth
+//! half after another cache full of newcomers to the open shadow. Neither number is critical: half or twice of either changes
+//! what is saved by less than three points anywhere on the workloads of `docs/policies.md`, and mostly by less than one.
 //!
 //! Tried and left out, since they gained nothing on average: the chance of reuse by kind and step as a second word in the contest,
 //! admitting whatever goes on from a leaf, keeping residents for a fixed time in place of the contest, asking for a lead of
@@ -21,10 +20,7 @@
 //! chance of reuse by kind and step lost to admitting everything on the average of each of these workloads.
 //!
 //! The shadows are LRU whatever evicts in the cache, and they hold no states. An eviction policy that finds out by itself what is
-//! not worth its place gains less by refusing than they tell, and may lose up to two per cent of what it recovers.
-//!
-//! Cost: three loads and stores a block of the path; 16 bytes for every block ever seen. Do not use it where sessions are long and
-//! the eviction policy predicts reuse.
+//! not worth its place gains less by refusing than they tell, and may lose up to two per cent of what it saves.
 
 use std::sync::Arc;
 
@@ -38,11 +34,12 @@ use params::{Domain, Param, Params};
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "adaptive",
     summary: "admit all, or only what was asked for more often than the victim: whichever saved more of late",
-    source: "this project; contest: TinyLFU, ACM ToS 2017; duel: Qureshi and others, ISCA 2007",
+    source: "this project; contest: TinyLFU (Einziger, Friedman and Manes, ACM ToS 2017); duel: Qureshi et al., Adaptive insertion \
+             policies for high performance caching, ISCA 2007",
     idea: "Refusing pays on some traffic and costs on other, so try both on shadows of the cache that hold block ids only, and \
            do what saves more prefill. One shadow takes everything, the other what was asked for more often than what \
-           would go for it.",
-    cost: "three loads and stores a block of the path; 16 bytes for every block ever seen",
+           would be evicted for it.",
+    cost: "three loads and stores per block of the path; 16 bytes for every block ever seen",
     avoid_when: "sessions are long and the eviction policy predicts reuse: the shadows are LRU and overrate refusing",
     params: &[
         Param {
@@ -62,7 +59,7 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     build: |context, params| Box::new(Adaptive::new(context, params)),
 };
 
-/// So many caches full of newcomers must have come before anything is refused: one fills the cache, one shows what is lost.
+/// So many caches full of newcomers must have been admitted before anything is refused: one fills the cache, one shows what is lost.
 const CACHES_BEFORE_VERDICT: u64 = 2;
 
 struct Adaptive {
@@ -70,7 +67,7 @@ struct Adaptive {
     capacity_blocks: u64,
     fade_blocks: f64,
     cost: Option<Arc<dyn PrefillCost + Send + Sync>>,
-    counts: Counts,
+    counts: AskCounts,
     open: ShadowLru,
     choosy: ShadowLru,
     /// Blocks that the open shadow took in.
@@ -89,7 +86,7 @@ impl Adaptive {
             capacity_blocks,
             fade_blocks: params.number("fade") * capacity_blocks as f64,
             cost: context.cost.clone(),
-            counts: Counts::new(capacity_blocks.saturating_mul(memory_caches)),
+            counts: AskCounts::new(capacity_blocks.saturating_mul(memory_caches)),
             open: ShadowLru::new(context.cache.capacity_blocks()),
             choosy: ShadowLru::new(context.cache.capacity_blocks()),
             newcomers: 0,
@@ -116,12 +113,7 @@ impl Adaptive {
         blocks
     }
 
-    fn score_against_oracle(
-        &mut self,
-        request: &RequestView<'_>,
-        open_held: u32,
-        choosy_held: u32,
-    ) {
+    fn compare(&mut self, request: &RequestView<'_>, open_held: u32, choosy_held: u32) {
         let newcomers = request.path.len() as u32 - open_held;
         self.newcomers += u64::from(newcomers);
         self.lead *= (-f64::from(newcomers) / self.fade_blocks).exp2();
@@ -155,7 +147,7 @@ impl AdmissionPolicy for Adaptive {
         self.open.admit(request.path, open_held, path);
         let choosy_held = self.choosy.touch(request.path);
         let chosen = self.choose(request.path, choosy_held);
-        self.score_against_oracle(request, open_held, choosy_held);
+        self.compare(request, open_held, choosy_held);
         let blocks = if self.refuses() {
             chosen.max(self.room.fits(request))
         } else {
@@ -171,14 +163,14 @@ impl AdmissionPolicy for Adaptive {
 }
 
 /// How often blocks were asked for; halved now and then.
-struct Counts {
+struct AskCounts {
     halve_after: u64,
     asked: u64,
     /// Per block its count, and the halvings when that was right.
     counts: Vec<(u32, u32)>,
 }
 
-impl Counts {
+impl AskCounts {
     fn new(halve_after: u64) -> Self {
         Self {
             halve_after,
@@ -266,7 +258,7 @@ mod tests {
 
     #[test]
     fn counts_are_halved() {
-        let mut counts = Counts::new(6);
+        let mut counts = AskCounts::new(6);
         counts.add(&[0, 1]);
         counts.add(&[0, 1]);
         assert_eq!(counts.of(1), 2);

@@ -1,7 +1,4 @@
 //! Admit the whole path.
-//!
-//! Source: SGLang's and vLLM's default. Everything computed is kept until it is evicted. Cost: none. Do not use it where
-//! singletons flood the cache.
 
 use policy_api::{AdmissionPolicy, Candidate, RequestView};
 
@@ -11,7 +8,7 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "all",
     summary: "admit the whole path (the default)",
     source: "SGLang and vLLM default",
-    idea: "Whatever was computed may be asked for again.",
+    idea: "Whatever was computed may be asked for again: it is kept until it is evicted.",
     cost: "none",
     avoid_when: "most of what comes is never asked for again",
     params: &[],

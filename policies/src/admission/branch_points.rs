@@ -1,12 +1,8 @@
 //! Admit down to where paths part.
 //!
-//! Source: the course. A path is admitted down to its deepest block after which two different continuations were seen, in
-//! this request or before, admitted or not; nothing below it. So the shared prefix of two paths comes in when the second
-//! shows where they part, and what only one path has never does. That a path ends is no continuation: a path that was seen
-//! before, or only goes on where another ended, shows no branch.
-//!
-//! Remembers one continuation for every block ever seen. Cost: two stores a block of the path. Do not use it where single
-//! paths grow by turns, as conversations do: they never part, so nothing of them is admitted.
+//! A path is admitted down to its deepest block after which two different continuations were seen, in this request or before, admitted
+//! or not; nothing below it. That a path ends is no continuation: a path that was seen before, or only goes on where another
+//! ended, shows no branch.
 
 use policy_api::{AdmissionPolicy, BlockId, Candidate, RequestView};
 
@@ -15,10 +11,10 @@ use crate::entry::{AdmissionEntry, Track};
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "branch-points",
     summary: "admit a path down to the deepest block that two continuations were seen of",
-    source: "the course",
+    source: "the reference course",
     idea: "What two paths share, others will share; what only one has is its own. A request's own divergence counts.",
-    cost: "two stores a block of the path; 4 bytes for every block ever seen",
-    avoid_when: "single paths grow by turns, as conversations do",
+    cost: "two stores per block of the path; one continuation, 4 bytes, for every block ever seen",
+    avoid_when: "single paths grow by turns, as conversations do: they never part, so nothing of them is admitted",
     params: &[],
     track: Track::Online,
     build: |_, _| Box::new(BranchPoints::default()),

@@ -1,9 +1,4 @@
-//! A state at every so many tokens.
-//!
-//! Source: the baseline "vLLM+" of Marconi (Pan et al., MLSys 2025) saves one every block of 32 tokens. All of the path is
-//! admitted. Where the blocks of the trace are longer, a state is saved at each of them.
-//!
-//! Cost: a state at each of these positions, of tens of megabytes with hybrid models. Do not use it but as a baseline.
+//! A state at every so many tokens. Where the blocks of the trace are longer, one at each of them.
 
 use policy_api::{AdmissionPolicy, Candidate, PathInsertion, RequestView};
 
@@ -13,10 +8,10 @@ use params::{Domain, Param};
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "checkpoint-every",
     summary: "checkpoint models: admit everything, save a state every so many tokens (a baseline)",
-    source: "vLLM+, baseline of Marconi, MLSys 2025",
-    idea: "Whatever prefix comes back, a state is near.",
-    cost: "a state at each position; time in proportion to the new blocks",
-    avoid_when: "states are heavy: most are never used",
+    source: "baseline \"vLLM+\" of Marconi (Pan et al., MLSys 2025): a state at every block of 32 tokens",
+    idea: "Whatever prefix is reused, a state is near.",
+    cost: "a state at each position, of tens of megabytes with hybrid models; time in proportion to the new blocks",
+    avoid_when: "states are heavy: most are never used; it is a baseline",
     params: &[Param {
         name: "tokens",
         default: "32",

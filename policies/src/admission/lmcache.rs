@@ -1,12 +1,7 @@
-//! Come in only if asked for more often than the rarest resident.
+//! Admitted only if asked for more often than the rarest resident.
 //!
-//! Source: LMCache (frequency-based admission). Exact counters, halved every 20,000 counts; of a path those leading blocks
-//! are admitted whose counter is above the smallest of all resident blocks. While there is room, all are.
-//!
-//! A count is a block of a request's path, as LMCache counts keys. To know the residents it hears what was evicted.
-//!
-//! Cost: two stores a block of the path. Do not use it where most reuse comes soon after the first use, as the next turn of
-//! a conversation does.
+//! A count is a block of a request's path, as LMCache counts keys; counters are exact. To know the residents it hears what was evicted.
+//! While there is room, all are admitted.
 
 use policy_api::{AdmissionPolicy, BlockId, Candidate, RequestView};
 
@@ -18,9 +13,9 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "lmcache",
     summary: "admit blocks counted more often than the rarest resident; exact counters, halved now and then",
     source: "LMCache (frequency-based admission)",
-    idea: "Whatever is rarer than everything in the cache should not come in.",
-    cost: "two stores a block of the path; 12 bytes for every block ever seen",
-    avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
+    idea: "Whatever is rarer than everything in the cache should not be admitted.",
+    cost: "two stores per block of the path; 12 bytes for every block ever seen",
+    avoid_when: "most reuse is soon after the first use, as by the next turn of a conversation",
     params: &[Param {
         name: "halve-after",
         default: "20000",

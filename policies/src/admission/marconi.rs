@@ -1,11 +1,10 @@
 //! Save a state where it is likely to be used: where prefixes part, and where a conversation stands.
 //!
-//! Source: Pan et al., "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025. All KV is admitted. Of the states
-//! only two kinds are saved: where a lookup leaves an existing edge between its ends, which is the second occurrence of the
-//! prefix above and marks what several inputs share (instructions, system prompts, documents); and after the last decoded
-//! token, where the next turn resumes. On models whose KV is per token it is `all`.
-//!
-//! Cost: none. Do not use it where prompts are cut to a common length by a later turn: then it resumes from further up.
+//! ```text
+//!   resident  a b c d          a request for  a b x y  leaves that node between its ends, after b, and ends after y:
+//!                              states are saved after b, where others with that prefix resume, and after y, where the next
+//!                              turn does
+//! ```
 
 use policy_api::{AdmissionPolicy, Candidate, PathInsertion, RequestView};
 
@@ -14,19 +13,19 @@ use crate::entry::{AdmissionEntry, Track};
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "marconi",
     summary: "checkpoint models: admit everything, save states where prefixes part and at the end",
-    source: "Marconi (Pan et al., MLSys 2025)",
+    source: "Pan et al., Marconi: prefix caching for the era of hybrid LLMs, MLSys 2025",
     idea: "A prefix that several inputs share shows when the second of them parts from it; a conversation resumes after its \
            last decoded token. States anywhere else are not worth their memory.",
     cost: "none",
-    avoid_when: "the model's KV is per token: it is `all` then",
+    avoid_when: "the model's KV is per token (it is all then), or a later turn cuts prompts to a common length",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Marconi),
+    build: |_, _| Box::new(MarconiAdmission),
 };
 
-pub(crate) struct Marconi;
+pub(crate) struct MarconiAdmission;
 
-impl AdmissionPolicy for Marconi {
+impl AdmissionPolicy for MarconiAdmission {
     fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
         request.path.len() as u32
     }
@@ -58,11 +57,11 @@ mod tests {
         };
         let positions = |diverges_inside_node| {
             let insertion = PathInsertion {
-                resident_blocks: Marconi.admit(&request, None),
+                resident_blocks: MarconiAdmission.admit(&request, None),
                 diverges_inside_node,
             };
             let mut positions = Vec::new();
-            Marconi.checkpoints(&request, insertion, &mut positions);
+            MarconiAdmission.checkpoints(&request, insertion, &mut positions);
             positions
         };
         assert_eq!(positions(true), [2, 4]);

@@ -1,12 +1,18 @@
-//! Admission policies: what comes in. One file each.
+//! Admission policies: how much of a path is admitted. One file each, in the order of the registry: to add one, add its line
+//! here.
 
-pub(crate) mod adaptive;
+use crate::entry::AdmissionEntry;
+
 pub(crate) mod all;
-pub(crate) mod branch_points;
-pub(crate) mod checkpoint_every;
-pub(crate) mod lmcache;
+mod none;
+mod second_occurrence;
+mod branch_points;
+mod tinylfu;
+mod lmcache;
+mod size_cap;
+mod adaptive;
 pub(crate) mod marconi;
-pub(crate) mod none;
-pub(crate) mod second_occurrence;
-pub(crate) mod size_cap;
-pub(crate) mod tinylfu;
+mod checkpoint_every;
+
+/// All admission policies, the default first.
+pub const ADMISSION: &[AdmissionEntry] = include!(concat!(env!("OUT_DIR"), "/admission.rs"));

@@ -1,6 +1,4 @@
-//! Admit nothing.
-//!
-//! A control: what a server without a prefix cache recovers, which is nothing. Cost: none.
+//! Admit nothing: what a server without a prefix cache saves.
 
 use policy_api::{AdmissionPolicy, Candidate, RequestView};
 
@@ -12,7 +10,7 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     source: "control",
     idea: "A server without a prefix cache.",
     cost: "none",
-    avoid_when: "anything should be recovered",
+    avoid_when: "anything should be saved",
     params: &[],
     track: Track::Online,
     build: |_, _| Box::new(Nothing),

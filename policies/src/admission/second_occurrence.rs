@@ -1,11 +1,15 @@
 //! Admit what was asked for before.
 //!
-//! Source: vLLM's offload filter (threshold 2, 64,000 hashes); the course. Most of what comes once never comes again, so
-//! a block is let in the second time it is seen. Every request remembers its whole path, admitted or not, in a list of so
-//! many blocks from which the least recently seen go; within a path the root is the more recent, as in the cache.
+//! Every request remembers its whole path, admitted or not, in a list of so many blocks, of which the least recently seen are forgotten
+//! first. Within a path the root is the more recent, as in the cache:
 //!
-//! Cost: two stores a block of the path. Do not use it where nearly everything comes back at once, as the next turn of a
-//! conversation does: every block is then computed twice before it can be hit.
+//! ```text
+//!   request   remembered before (memory=4)     admitted
+//!   a b       -                                -
+//!   a b c     a b                              a b
+//!   a b c     a b c                            a b c
+//!   x y       a b c                            -                    c is forgotten for x and y
+//! ```
 
 use std::collections::VecDeque;
 
@@ -18,10 +22,11 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "second-occurrence",
     summary: "admit only what an earlier request asked for too",
     source: "vLLM offload filter (threshold 2, 64,000 hashes); the course",
-    idea: "Most of what comes once never comes again: admit the longest leading node of blocks that are resident or \
-           remembered. Every request then remembers its whole path, the root as the most recent.",
-    cost: "two stores a block of the path",
-    avoid_when: "nearly everything comes back at once, as the next turn of a conversation does",
+    idea: "Most of what is asked for once is never asked for again: admit the longest leading part of the path that is resident or \
+           remembered.",
+    cost: "two stores per block of the path",
+    avoid_when: "nearly everything is reused at once, as by the next turn of a conversation: every block is then computed twice before \
+                 it can be hit",
     params: &[Param {
         name: "memory",
         default: "64000",

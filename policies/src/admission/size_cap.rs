@@ -1,8 +1,4 @@
 //! Refuse what is too long.
-//!
-//! A control: a path longer than a share of the cache is not admitted at all, so that no single request empties the cache.
-//!
-//! Cost: none. Do not use it where long paths are the ones that come back, as the contexts of agents do.
 
 use policy_api::{AdmissionPolicy, Candidate, RequestView};
 
@@ -13,9 +9,9 @@ pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "size-cap",
     summary: "refuse paths longer than a share of the cache (a control)",
     source: "control",
-    idea: "No single request should empty the cache.",
+    idea: "No single request should empty the cache: a path that is too long is not admitted at all.",
     cost: "none",
-    avoid_when: "long paths are the ones that come back, as the contexts of agents do",
+    avoid_when: "long paths are the ones that are reused, as the contexts of agents are",
     params: &[Param {
         name: "share",
         default: "0.25",

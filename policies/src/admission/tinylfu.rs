@@ -1,13 +1,13 @@
-//! TinyLFU: come in only for something asked for less often.
+//! TinyLFU: admitted only in place of something asked for less often.
 //!
-//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017. A sketch counts
-//! how often blocks were asked for, admitted or not, and forgets slowly. Of a path those leading blocks are admitted that
-//! were asked for more often than the first block of the node that would go; while there is room, all are.
+//! The sketch counts every block of a path once per request, admitted or not, and forgets slowly. A count never grows along a path, so
+//! the blocks that win are its leading ones:
 //!
-//! A count never grows along a path, so that those are its leading blocks. Every block of a path counts once a request.
+//! ```text
+//!   path      a b c d       counts  5 4 2 1       the victim's first block: 2       admitted: a b
+//! ```
 //!
-//! Cost: one count a block of the path. Do not use it where most reuse comes soon after the first use, as the next turn of a
-//! conversation does: a newcomer has one use, and is refused.
+//! While there is room, all are admitted.
 
 use policy_api::{AdmissionPolicy, Candidate, RequestView};
 
@@ -18,10 +18,10 @@ use crate::parts::sketch::Sketch;
 pub(crate) const ENTRY: AdmissionEntry = AdmissionEntry {
     name: "tinylfu",
     summary: "admit blocks asked for more often than the next victim, by a sketch of counts",
-    source: "Einziger, Friedman and Manes, TinyLFU, ACM ToS 2017",
-    idea: "What comes in should have been asked for more often than what goes for it.",
-    cost: "one count a block of the path",
-    avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
+    source: "Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission policy, ACM ToS 2017",
+    idea: "What is admitted should have been asked for more often than what is evicted for it.",
+    cost: "one count per block of the path",
+    avoid_when: "most reuse is soon after the first use, as by the next turn of a conversation: a newcomer has one use, and is refused",
     params: &[],
     track: Track::Online,
     build: |context, _| {

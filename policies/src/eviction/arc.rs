@@ -1,41 +1,42 @@
-//! ARC: recency and frequency, balanced by what comes back.
+//! ARC: recency and frequency, balanced by what is admitted again.
 //!
-//! Source: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003. T1 holds what was used once,
-//! T2 what was used again; B1 and B2 remember what went from either. A return from B1 says that T1 was too small, one
-//! from B2 that it was too large: the target size of T1 moves by max(1, |other ghosts| / |these ghosts|) a block.
+//! ```text
+//!             evicted          evicted
+//!    T1  used once  --->  B1   T2  used again  --->  B2        remembered, not resident
+//!    a return from B1: T1 was too small, its target grows by max(1, |B2| / |B1|) per block
+//!    a return from B2: T1 was too large, its target shrinks by max(1, |B1| / |B2|) per block
+//! ```
 //!
-//! Sizes are in blocks, so a return moves the target by as many blocks as are missing; a use is one touch of a node, so a long
+//! Sizes are in blocks, so a return moves the target by as many blocks as are missing. A use is one touch of a node, so a long
 //! request does not look frequent. A node with children was used again by definition, so T1 holds leaves only.
-//!
-//! Cost: as `lru`. Do not use it where a loop is longer than the cache and its ghosts.
 
 use policy_api::{
     BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
 };
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::newcomers_last::NewcomersLast;
 use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "arc",
-    summary: "balances used-once against used-again by which of them comes back after it went",
+    summary: "balances used-once against used-again by which of them is admitted again after an eviction",
     source: "Megiddo and Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003",
-    idea: "Remember what went from either half. Whichever half is missed more gets more of the cache.",
+    idea: "Remember what was evicted from either half. Whichever half is missed more gets more of the cache.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "a loop is longer than the cache and its ghosts",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
-        Box::new(NewcomersLast::new(Arc::new(
+    build: BuildEviction::Alone(|context, _| {
+        Box::new(NewcomersLast::new(ArcQueues::new(
             context.cache.capacity_blocks(),
         )))
-    },
+    }),
 };
 
-struct Arc {
+struct ArcQueues {
     capacity: u64,
     /// Blocks that T1 should have.
     target: u64,
@@ -52,7 +53,7 @@ struct Arc {
     from_b2: bool,
 }
 
-impl Arc {
+impl ArcQueues {
     fn new(capacity: u64) -> Self {
         Self {
             capacity,
@@ -95,7 +96,7 @@ impl Arc {
     }
 }
 
-impl EvictionPolicy for Arc {
+impl EvictionPolicy for ArcQueues {
     fn offer(&mut self, leaf: &Candidate) {
         self.take_off(leaf.id);
         let returned = match self.returned.get(leaf.id) {

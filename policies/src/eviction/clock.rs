@@ -1,27 +1,24 @@
 //! CLOCK: first in, first out, with a second chance.
 //!
-//! Source: Corbató, "A paging experiment with the Multics system", 1968. A leaf that was used since the hand last passed it
-//! is passed once more; the first that was not used goes. A node that has children keeps its place and its mark, and is
-//! looked at when it becomes a leaf, so where the hand would evict an inner node, the leaves below it go first.
-//!
-//! Cost: as `lru`; each pass is paid for by the use that made it. Do not use it where recency must be exact.
+//! A node that has children keeps its place and its mark, and is looked at when it becomes a leaf: where the hand would evict an
+//! inner node, the leaves below it are evicted first.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Victim, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::chances::Chances;
 use crate::parts::newcomers_last::NewcomersLast;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "clock",
-    summary: "first in first out, but a leaf used since it was last passed is passed again",
+    summary: "evicts first in, first out, but passes a leaf once more that was used since it was last passed",
     source: "Corbato, A paging experiment with the Multics system, 1968",
     idea: "One mark a node, set by a use and cleared by the hand that passes it: LRU in outline, without an order.",
-    cost: "O(log leaves) per offer, amortised",
+    cost: "O(log leaves) per offer, amortised: each pass is paid for by the use that made it",
     avoid_when: "recency must be exact, or frequency matters",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(NewcomersLast::new(Clock(Chances::new(1)))),
+    build: BuildEviction::Alone(|_, _| Box::new(NewcomersLast::new(Clock(Chances::new(1))))),
 };
 
 struct Clock(Chances);

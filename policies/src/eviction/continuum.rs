@@ -1,30 +1,33 @@
-//! Pin a session's path while its tool nodes.
+//! Pin a session's path while its tool runs.
 //!
-//! Source: "Continuum: efficient and robust multi-turn LLM agent scheduling with KV cache time-to-live" (2025); details
-//! ours. When a request's output calls a tool, its path is pinned for the time tau that maximises benefit * P(the tool returns
-//! within tau) - cost(tau). P is what was seen of the tool's last 64 calls, an exponential as long as there were fewer than
-//! 8 (with their mean, or 2.0 s, what the preview of the code pins). The benefit is the prefill of the whole path; the cost
-//! of tau seconds is the share of the cache that the path takes of what the cache has recovered a second so far.
+//! When a request's output calls a tool, its path is pinned for the time tau with the best
 //!
-//! A pin is a rank above all that is not pinned; within both it is LRU. The session's next request ends it.
+//! ```text
+//!   benefit * P(the tool returns within tau) - cost(tau)
 //!
-//! Cost: as `lru`, one visit to every node of the path, and a sort of 64 calls. Do not use it where requests call no tools:
-//! it is then `lru`.
+//!   P         what was seen of the tool's last 64 calls; an exponential while there were fewer than 8, with their mean, or
+//!             `cold` (2 s, which the preview of the authors' code pins)
+//!   benefit   the prefill of the whole path
+//!   cost      the path's share of the cache, of what the cache has saved per second so far, for tau seconds
+//! ```
+//!
+//! A pin is a rank above all that is not pinned; within both it is LRU. The session's next request ends it. Where requests call
+//! no tools it is `lru`.
 
 use std::collections::VecDeque;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, NodeId, Ranked, RequestView, WithdrawReason};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::node_table::NodeTable;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "continuum",
-    summary: "a path whose tool call is expected back in time is pinned; below the pins LRU",
-    source: "Continuum, 2025 (KV cache time-to-live; details ours)",
+    summary: "pins a path whose tool call is expected back in time; below the pins LRU",
+    source: "Continuum: efficient and robust multi-turn LLM agent scheduling with KV cache time-to-live, 2025 (details ours)",
     idea: "An agent that waits for a tool comes back soon: keep its path for as long as the chance of that, learned per \
            tool, is worth the room.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path; a sort of 64 calls per request",
@@ -36,12 +39,13 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "mean time of a tool that was never seen to return",
     }],
     track: Track::Online,
-    build: |context, params| {
-        Box::new(Continuum::new(
-            context.cache.capacity_blocks(),
-            params.duration_us("cold") as f64 / 1e6,
-        ))
-    },
+    build: BuildEviction::Alone(|context, params| {
+        Box::new(Keyed::new(Continuum {
+            capacity_blocks: context.cache.capacity_blocks().max(1) as f64,
+            cold_seconds: params.duration_us("cold") as f64 / 1e6,
+            ..Continuum::default()
+        }))
+    }),
 };
 
 const CALLS_REMEMBERED: usize = 64;
@@ -51,129 +55,120 @@ const MOST_MEANS: f64 = 4.605_170_185_988_092;
 
 /// A call that has not returned.
 #[derive(Clone, Copy)]
-struct Call {
+struct ToolCall {
     tool: u16,
     at_us: i64,
 }
 
 /// Until when whose pin holds a node.
 #[derive(Clone, Copy)]
-struct Pin {
+struct SessionPin {
     session: u64,
     until_us: i64,
 }
 
+#[derive(Default)]
 struct Continuum {
     capacity_blocks: f64,
-    cold_s: f64,
+    cold_seconds: f64,
     first_us: Option<i64>,
     now_us: i64,
-    recovered_s: f64,
-    calls: FxHashMap<u64, Call>,
-    returns_s: FxHashMap<u16, VecDeque<f64>>,
-    present: Option<Pin>,
-    pins: NodeTable<Pin>,
-    ranked: Ranked<(bool, LruOrder)>,
+    saved_seconds: f64,
+    calls: FxHashMap<u64, ToolCall>,
+    returns_seconds: FxHashMap<u16, VecDeque<f64>>,
+    present: Option<SessionPin>,
     places: NodeTable<LruOrder>,
     /// Pinned leaves by when their pin ends.
     ends: Ranked<i64>,
 }
 
 impl Continuum {
-    fn new(capacity_blocks: u64, cold_s: f64) -> Self {
-        Self {
-            capacity_blocks: capacity_blocks.max(1) as f64,
-            cold_s,
-            first_us: None,
-            now_us: 0,
-            recovered_s: 0.0,
-            calls: FxHashMap::default(),
-            returns_s: FxHashMap::default(),
-            present: None,
-            pins: NodeTable::new(),
-            ranked: Ranked::new(),
-            places: NodeTable::new(),
-            ends: Ranked::new(),
-        }
+    /// Seconds since then on the trace's clock.
+    fn seconds_since(&self, then_us: i64) -> f64 {
+        self.now_us.saturating_sub(then_us) as f64 / 1e6
     }
 
     fn note_return(&mut self, session: u64) {
         if let Some(call) = self.calls.remove(&session) {
-            let returns = self.returns_s.entry(call.tool).or_default();
+            let took_seconds = self.seconds_since(call.at_us);
+            let returns = self.returns_seconds.entry(call.tool).or_default();
             if returns.len() == CALLS_REMEMBERED {
                 returns.pop_front();
             }
-            returns.push_back((self.now_us - call.at_us) as f64 / 1e6);
+            returns.push_back(took_seconds);
         }
     }
 
     /// The pin that the request's path deserves.
-    fn pin(&mut self, request: &RequestView<'_>, recovered_s: f64) -> Option<Pin> {
+    fn pin(&mut self, request: &RequestView<'_>, saved_seconds: f64) -> Option<SessionPin> {
         let tool = request.tool?;
-        let call = Call {
+        let call = ToolCall {
             tool,
             at_us: self.now_us,
         };
         self.calls.insert(request.session, call);
-        let benefit_s = request.prefill.seconds + recovered_s;
-        let elapsed_s = (self.now_us - self.first_us?) as f64 / 1e6;
+        let benefit_seconds = request.prefill.seconds + saved_seconds;
+        let elapsed_seconds = self.seconds_since(self.first_us?);
         let share = request.path.len() as f64 / self.capacity_blocks;
-        let cost_rate = if elapsed_s > 0.0 {
-            share * self.recovered_s / elapsed_s
+        let cost_rate = if elapsed_seconds > 0.0 {
+            share * self.saved_seconds / elapsed_seconds
         } else {
             0.0
         };
-        let tau_s = match self.returns_s.get(&tool) {
+        let tau_seconds = match self.returns_seconds.get(&tool) {
             Some(returns) if returns.len() >= CALLS_TO_TRUST => {
-                best_of_seen(returns, benefit_s, cost_rate)
+                best_of_seen(returns, benefit_seconds, cost_rate)
             }
-            seen => best_of_exponential(mean(seen).unwrap_or(self.cold_s), benefit_s, cost_rate),
+            seen => {
+                let mean_seconds = mean(seen).unwrap_or(self.cold_seconds);
+                best_of_exponential(mean_seconds, benefit_seconds, cost_rate)
+            }
         };
-        (tau_s > 0.0).then(|| Pin {
+        (tau_seconds > 0.0).then(|| SessionPin {
             session: request.session,
-            until_us: self.now_us.saturating_add((tau_s * 1e6) as i64),
+            until_us: self.now_us.saturating_add((tau_seconds * 1e6) as i64),
         })
     }
 
-    fn end_pins(&mut self) {
+    fn end_pins(&mut self, order: &mut Ranked<(bool, LruOrder)>) {
         while let Some((until_us, id)) = self.ends.first_entry()
             && until_us < self.now_us
         {
             self.ends.remove(id);
             if let Some(&place) = self.places.get(id) {
-                self.ranked.put(id, (false, place));
+                order.put(id, (false, place));
             }
         }
     }
 
     fn take_off(&mut self, id: NodeId) {
-        self.ranked.remove(id);
         self.places.remove(id);
         self.ends.remove(id);
     }
 }
 
 /// The time, of those a tool was seen to take, with the best P * benefit - cost; 0 if none is worth it.
-fn best_of_seen(returns_s: &VecDeque<f64>, benefit_s: f64, cost_rate: f64) -> f64 {
-    let mut sorted: Vec<f64> = returns_s.iter().copied().collect();
+fn best_of_seen(returns_seconds: &VecDeque<f64>, benefit_seconds: f64, cost_rate: f64) -> f64 {
+    let mut sorted: Vec<f64> = returns_seconds.iter().copied().collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let (mut best_s, mut best_worth) = (0.0, 0.0);
-    for (back, &tau_s) in (1..).zip(&sorted) {
-        let worth = f64::from(back) / sorted.len() as f64 * benefit_s - cost_rate * tau_s;
+    let (mut best_seconds, mut best_worth) = (0.0, 0.0);
+    for (back, &tau_seconds) in (1..).zip(&sorted) {
+        let chance = f64::from(back) / sorted.len() as f64;
+        let worth = chance * benefit_seconds - cost_rate * tau_seconds;
         if worth > best_worth {
-            (best_s, best_worth) = (tau_s, worth);
+            (best_seconds, best_worth) = (tau_seconds, worth);
         }
     }
-    best_s
+    best_seconds
 }
 
 /// The same where the times are exponential: where the chance of a return in the next second is worth that second.
-fn best_of_exponential(mean_s: f64, benefit_s: f64, cost_rate: f64) -> f64 {
-    if mean_s <= 0.0 || benefit_s <= 0.0 {
+fn best_of_exponential(mean_seconds: f64, benefit_seconds: f64, cost_rate: f64) -> f64 {
+    if mean_seconds <= 0.0 || benefit_seconds <= 0.0 {
         return 0.0;
     }
-    let means = (benefit_s / (cost_rate * mean_s)).ln();
-    mean_s * means.clamp(0.0, MOST_MEANS)
+    let means = (benefit_seconds / (cost_rate * mean_seconds)).ln();
+    mean_seconds * means.clamp(0.0, MOST_MEANS)
 }
 
 fn mean(values: Option<&VecDeque<f64>>) -> Option<f64> {
@@ -181,69 +176,56 @@ fn mean(values: Option<&VecDeque<f64>>) -> Option<f64> {
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
-impl EvictionPolicy for Continuum {
-    fn offer(&mut self, leaf: &Candidate) {
-        if self.pins.get(leaf.id).is_none()
-            && let Some(pin) = self.present
-        {
-            self.pins.put(leaf.id, pin);
+impl Rule for Continuum {
+    type Order = Ranked<(bool, LruOrder)>;
+    type State = SessionPin;
+
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (bool, LruOrder) {
+        if let Some(pin) = self.present {
+            nodes.states.entry(leaf.id, || pin);
         }
-        let until_us = self.pins.get(leaf.id).map_or(i64::MIN, |pin| pin.until_us);
-        let pinned = until_us >= self.now_us;
+        let pin = nodes.states.get(leaf.id);
+        let until_us = pin.map_or(i64::MIN, |pin| pin.until_us);
+        let is_pinned = until_us >= self.now_us;
         self.take_off(leaf.id);
         self.places.put(leaf.id, lru_order(leaf));
-        self.ranked.put(leaf.id, (pinned, lru_order(leaf)));
-        if pinned {
+        if is_pinned {
             self.ends.put(leaf.id, until_us);
         }
-    }
-
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.take_off(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.take_off(evicted.id);
-        if whole {
-            self.pins.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.pins.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.pins.remove(head);
+        (is_pinned, lru_order(leaf))
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.now_us = request.arrival_us;
         self.first_us.get_or_insert(request.arrival_us);
         self.note_return(request.session);
-        let recovered_s: f64 = nodes.iter().map(|node| node.recompute.seconds).sum();
-        self.present = self.pin(request, recovered_s);
-        self.recovered_s += recovered_s;
-        for node in nodes {
-            let others = self.pins.remove(node.id);
+        let saved_seconds: f64 = path.iter().map(|node| node.recompute.seconds).sum();
+        self.present = self.pin(request, saved_seconds);
+        self.saved_seconds += saved_seconds;
+        for node in path {
+            let others = nodes.states.remove(node.id);
             let others = others.filter(|pin| pin.session != request.session);
             let longest = others
                 .into_iter()
                 .chain(self.present)
                 .max_by_key(|pin| pin.until_us);
             if let Some(pin) = longest {
-                self.pins.put(node.id, pin);
+                nodes.states.put(node.id, pin);
             }
         }
-        self.end_pins();
+        self.end_pins(&mut nodes.order);
+    }
+
+    fn withdrawn(&mut self, id: NodeId, _: WithdrawReason, _: &mut Nodes<Self>) {
+        self.take_off(id);
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        self.take_off(evicted.id);
     }
 }
 

@@ -1,23 +1,18 @@
-//! The deepest of the longest unused.
-//!
-//! Source: control. Last uses are put in buckets of so many requests; in the oldest bucket the leaf that starts deepest
-//! goes. With buckets of one request it is `lru`.
-//!
-//! Cost: as `lru`. Do not use it where deep nodes are the ones that come back, as in long conversations.
+//! The deepest of the longest unused. With buckets of one request it is `lru`.
 
 use std::cmp::Reverse;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "depth-lru",
-    summary: "in the oldest bucket of last uses, the deepest leaf goes",
+    summary: "evicts, in the oldest bucket of last uses, the leaf that starts deepest",
     source: "control",
     idea: "A prefix near the root is shared by more paths than one far from it.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "deep nodes are the ones that come back, as in long conversations",
+    avoid_when: "deep nodes are the ones that are reused, as in long conversations",
     params: &[Param {
         name: "bucket",
         default: "64",
@@ -25,16 +20,16 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "requests whose last uses count as equal",
     }],
     track: Track::Online,
-    build: |_, params| {
+    build: BuildEviction::Alone(|_, params| {
         let bucket = params.count("bucket").unwrap_or(1) as u32;
-        Box::new(ByKey::new(move |leaf| {
+        Box::new(by_key(move |leaf| {
             (
                 leaf.last_used.0 / bucket,
                 Reverse(leaf.depth_blocks),
                 lru_order(leaf),
             )
         }))
-    },
+    }),
 };
 
 #[cfg(test)]

@@ -1,30 +1,25 @@
-//! First in, first out.
-//!
-//! Source: SGLang (`evict_policy.py`, `FIFOStrategy`). The leaf that became resident first goes, its tail before its
-//! head. Use never changes the order; a tail that was evicted and came back counts from its return.
-//!
-//! Cost: as `lru`. It is a control: do not use it where anything is reused, except to see what recency is worth.
+//! First in, first out. A tail that was evicted and is admitted again counts from its return.
 
 use std::cmp::Reverse;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::ByKey;
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::by_key;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "fifo",
-    summary: "the leaf that became resident first goes, whatever its use",
+    summary: "evicts the leaf that became resident first, whatever its use",
     source: "SGLang (evict_policy.py, FIFOStrategy)",
     idea: "Age since admission, not since use. A control that shows what recency is worth.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "anything is reused",
     params: &[],
     track: Track::Online,
-    build: |_, _| {
-        // A path's blocks share a creation: the deeper go first, whichever of them were used since.
-        Box::new(ByKey::new(|leaf| {
+    build: BuildEviction::Alone(|_, _| {
+        // A path's blocks share a creation: the deeper are evicted first, whichever of them were used since.
+        Box::new(by_key(|leaf| {
             (leaf.created, Reverse(leaf.depth_blocks), leaf.last_used)
         }))
-    },
+    }),
 };
 
 #[cfg(test)]

@@ -1,25 +1,22 @@
-//! First in, last out.
-//!
-//! Source: SGLang (`evict_policy.py`, `FILOStrategy`). The leaf that became resident last goes. A newcomer is a leaf like
-//! any other, so with bypass it is the newcomer that goes: the cache keeps what it first filled with.
-//!
-//! Cost: as `lru`. A control: do not use it where the working set moves.
+//! First in, last out. A newcomer is a leaf like any other, so it is the newcomer that is evicted.
 
 use std::cmp::Reverse;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "filo",
-    summary: "the leaf that became resident last goes",
+    summary: "evicts the leaf that became resident last",
     source: "SGLang (evict_policy.py, FILOStrategy)",
     idea: "The reverse of fifo: what filled the cache first stays. A control.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "the working set moves",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(ByKey::new(|leaf| (Reverse(leaf.created), lru_order(leaf)))),
+    build: BuildEviction::Alone(|_, _| {
+        Box::new(by_key(|leaf| (Reverse(leaf.created), lru_order(leaf))))
+    }),
 };
 
 #[cfg(test)]

@@ -1,53 +1,44 @@
 //! GreedyDual-Size with Frequency.
 //!
-//! Source: Cherkasova, "Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching policy", HP Labs 1998.
-//! A leaf is worth clock + uses * cost / bytes, with the clock as it stood at its last use and the seconds of its
-//! recompute as the cost, in seconds per GB. The leaf worth least goes, and the clock is raised to its worth.
-//!
-//! Since a newcomer is worth more than the clock, and the clock rises with every refusal, no newcomer is shut out for good.
-//!
-//! Cost: as `lru`. Do not use it where uses in the past say little about uses to come.
+//! The clock counts as it stood at a leaf's last use, and cost is the seconds of its recompute, in seconds per GB. A newcomer is
+//! worth more than the clock, and the clock rises with every refusal, so no newcomer is shut out for good.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, RequestView};
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::density::seconds_per_gb;
-use crate::parts::greedy_clock::GreedyClock;
+use crate::parts::greedy_clock::{GreedyClock, GreedyKey, GreedyOrder};
+use crate::parts::keyed::{Keyed, Nodes, Rule};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "gdsf",
-    summary: "clock + uses * recompute seconds / bytes, the smallest goes and sets the clock",
-    source: "Cherkasova, Greedy-Dual-Size-Frequency, HP Labs 1998",
+    summary: "evicts the smallest clock + uses * recompute seconds / bytes, to which it sets the clock",
+    source: "Cherkasova, Improving WWW proxies performance with Greedy-Dual-Size-Frequency caching policy, HP Labs 1998",
     idea: "Uses times cost per byte say what a node is worth; the clock lets what is not used grow old.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "uses in the past say little about uses to come",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Gdsf(GreedyClock::new())),
+    build: BuildEviction::Alone(|_, _| Box::new(Keyed::new(Gdsf(GreedyClock::new())))),
 };
 
 struct Gdsf(GreedyClock);
 
-impl EvictionPolicy for Gdsf {
-    fn offer(&mut self, leaf: &Candidate) {
-        self.0
-            .offer(leaf, f64::from(leaf.uses) * seconds_per_gb(leaf));
+impl Rule for Gdsf {
+    type Order = GreedyOrder;
+    type State = ();
+
+    fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> GreedyKey {
+        let value = f64::from(leaf.uses) * seconds_per_gb(leaf);
+        self.0.worth(leaf, value)
     }
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.0.withdraw(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.0.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        self.0.evicted(evicted.id);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         self.0.observe(request.now);
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, nodes: &mut Nodes<Self>) {
+        self.0.evicted(evicted.id, &mut nodes.order);
     }
 }
 

@@ -1,34 +1,25 @@
 //! Classes of requests, each with its own gap until reuse.
 //!
-//! Source: "KVCache Cache in the Wild: characterizing and optimizing KVCache cache at a large cloud provider", USENIX ATC
-//! 2025; details ours. Leaves are classed by the kind and turn of the request that used them last. The gaps after which
-//! nodes of a class were used again are taken as exponential, with the mean seen so far; the leaf least likely to be used
-//! again within the life span goes, the deeper first. The exponential has no memory, so all leaves of a class are alike
-//! until the next fit (every 256 requests).
-//!
-//! The life span is a parameter; by default it is the mean time that evicted blocks were resident. Nodes of a path that
-//! were last used together count as one gap. A class without a gap yet is taken to have the mean of all.
-//!
-//! Cost: as `lru`, one visit to every node of the path, and a comparison of classes at a fit. Do not use it where kind and
-//! turn say little, or where requests of a class are used again after very different gaps.
+//! The gaps after which nodes of a class were used again are taken as exponential, with the mean seen so far. The exponential has no
+//! memory, so all leaves of a class are alike until the next fit (every 256 requests). Nodes of a path that were last used
+//! together count as one gap. A class without a gap yet is taken to have the mean of all.
 
-use std::cmp::Reverse;
+use policy_api::{Candidate, RequestView, Tick};
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Tick, Victim, WithdrawReason};
-
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::groups::Groups;
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::groups::{Grouped, Groups};
+use crate::parts::keyed::{DeepestFirst, Keyed, Nodes, Rule, deepest_first};
 use crate::parts::per_request::PerEvent;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "kvcache-wild",
-    summary: "the leaf of the class least likely to be used again within the life span goes, the deeper first",
-    source: "KVCache Cache in the Wild, USENIX ATC 2025 (details ours)",
-    idea: "Kind and turn of a request say when its path will be used again: an exponential gap for each class, fitted to \
-           the past.",
+    summary: "evicts the leaf of the class least likely to be reused within the life span, the deeper first",
+    source: "KVCache Cache in the Wild: characterizing and optimizing KVCache cache at a large cloud provider, USENIX ATC 2025 \
+             (details ours)",
+    idea: "Kind and turn of a request say when its path will be reused: an exponential gap for each class, fitted to the past.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path; classes compared every 256 requests",
-    avoid_when: "kind and turn say little about reuse",
+    avoid_when: "kind and turn say little about reuse, or requests of a class are reused after very different gaps",
     params: &[Param {
         name: "life-span",
         default: "mean",
@@ -36,7 +27,10 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "time within which a reuse counts; mean: the mean time that evicted blocks were resident",
     }],
     track: Track::Online,
-    build: |_, params| Box::new(KvCacheWild::new(params.duration_or_word_us("life-span"))),
+    build: BuildEviction::Alone(|_, params| {
+        let life_span_us = params.duration_or_word_us("life-span");
+        Box::new(Keyed::new(KvCacheWild::new(life_span_us)))
+    }),
 };
 
 const KINDS: u32 = 32;
@@ -69,7 +63,6 @@ struct KvCacheWild {
     gaps_us: Vec<Mean>,
     all_gaps_us: Mean,
     residence_us: Mean,
-    leaves: Groups<(Reverse<u32>, Tick, Tick)>,
 }
 
 impl KvCacheWild {
@@ -82,11 +75,14 @@ impl KvCacheWild {
             gaps_us: vec![Mean::default(); (KINDS * TURNS) as usize],
             all_gaps_us: Mean::default(),
             residence_us: Mean::default(),
-            leaves: Groups::new(),
         }
     }
 
-    fn refit(&mut self) {
+    fn us_since(&self, then: Tick) -> f64 {
+        self.now_us.saturating_sub(self.arrivals_us.at(then)) as f64
+    }
+
+    fn refit(&self, leaves: &mut Groups<DeepestFirst>) {
         let life_span_us = self
             .life_span_us
             .map(|us| us as f64)
@@ -95,7 +91,7 @@ impl KvCacheWild {
         for (class, gap_us) in (0..).zip(&self.gaps_us) {
             let mean_us = gap_us.value().or(self.all_gaps_us.value());
             let reuse = mean_us.map_or(1.0, |mean_us| -(-life_span_us / mean_us.max(1.0)).exp_m1());
-            self.leaves.weigh(class, reuse);
+            leaves.weigh(class, reuse);
         }
     }
 }
@@ -104,47 +100,44 @@ fn class_of(node: &Candidate) -> u32 {
     u32::from(node.last_kind).min(KINDS - 1) * TURNS + node.last_step.min(TURNS - 1)
 }
 
-impl EvictionPolicy for KvCacheWild {
-    fn offer(&mut self, leaf: &Candidate) {
-        let tie = (Reverse(leaf.depth_blocks), leaf.last_used, leaf.created);
-        self.leaves.put(leaf.id, class_of(leaf), 1.0, tie);
-    }
+impl Rule for KvCacheWild {
+    type Order = Groups<DeepestFirst>;
+    type State = ();
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.leaves.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        let resident_us = self.now_us - self.arrivals_us.at(evicted.created);
-        self.residence_us
-            .add(resident_us as f64, f64::from(evicted.blocks));
-        self.leaves.remove(evicted.id);
+    fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> Grouped<DeepestFirst> {
+        Grouped {
+            group: class_of(leaf),
+            score: 1.0,
+            tie: deepest_first(leaf),
+        }
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.now_us = request.arrival_us;
         self.arrivals_us.note(request.now, request.arrival_us);
         let mut before = None;
-        for node in nodes {
+        for node in path {
             if before.replace(node.last_used) == Some(node.last_used) {
                 continue;
             }
-            let gap_us = (self.now_us - self.arrivals_us.at(node.last_used)) as f64;
+            let gap_us = self.us_since(node.last_used);
             self.gaps_us[class_of(node) as usize].add(gap_us, 1.0);
             self.all_gaps_us.add(gap_us, 1.0);
         }
         self.requests += 1;
         if self.requests.is_multiple_of(REFIT_REQUESTS) {
-            self.refit();
+            self.refit(&mut nodes.order);
         }
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        let resident_us = self.us_since(evicted.created);
+        self.residence_us
+            .add(resident_us, f64::from(evicted.blocks));
     }
 }
 

@@ -1,35 +1,28 @@
-//! Steps to execution.
+//! Steps to execution. On a trace without hints it is `lru`.
 //!
-//! Source: Pan et al., "KVFlow: efficient prefix caching for accelerating LLM-based multi-agent workflows", NeurIPS 2025.
-//! A workflow's agents declare in how many steps they node again. A node is as near as the nearest of the agents that went
-//! through it; the farthest goes first, before it whatever belongs to no agent that declared anything. Ties go by last use.
-//!
-//! The workflow is the session, the agent its requests of one kind, the step the session's: an agent that declared at step
-//! 4 to node again in 3 is 2 steps away when the session is at 5. A node remembers the last 16 agents that went through it.
-//!
-//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, one visit to every node of the path, and a new
-//! place for every leaf of the session. Do not use it where agents do not know when they node again.
+//! The workflow is the session and the agent its requests of one kind. An agent that declared at step 4 to run again in 3 is 2 steps
+//! away when the session is at step 5. A node remembers the last 16 agents that used it.
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, NodeId, Ranked, RequestView, WithdrawReason};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "kvflow",
-    summary: "the leaf whose agents declared to node again in the most steps goes, then by last use",
-    source: "Pan et al., KVFlow, NeurIPS 2025",
-    idea: "A workflow knows which agent comes next: keep what nodes soonest. Reads the hint steps_to_next; without hints it \
-           is lru.",
+    summary: "evicts the leaf whose agents declared to run again in the most steps; among equals by last use",
+    source: "Pan et al., KVFlow: efficient prefix caching for accelerating LLM-based multi-agent workflows, NeurIPS 2025",
+    idea: "A workflow knows which agent comes next: keep what runs soonest. A node is as near as the nearest agent that used it; \
+           what belongs to no agent that declared anything is evicted first. Reads the hint steps_to_next.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path, a new place for every leaf of the session",
-    avoid_when: "agents do not know when they node again",
+    avoid_when: "agents do not know when they run again",
     params: &[],
     track: Track::Declared,
-    build: |_, _| Box::new(KvFlow::default()),
+    build: BuildEviction::Alone(|_, _| Box::new(Keyed::new(KvFlow::default()))),
 };
 
 /// Session and kind.
@@ -40,112 +33,78 @@ const MOST_AGENTS: usize = 16;
 
 #[derive(Default)]
 struct KvFlow {
-    /// The step at which an agent nodes again.
+    /// The step at which an agent runs again.
     due: FxHashMap<Agent, u32>,
     /// The step a session is at.
     steps: FxHashMap<u64, u32>,
-    /// The agents that went through a node, the latest last.
-    agents: NodeTable<Vec<Agent>>,
-    ranked: Ranked<(Reverse<u32>, LruOrder)>,
     places: NodeTable<LruOrder>,
-    /// Leaves that agents of a session went through. One that is gone, or used by others since, may still be listed.
+    /// Leaves that agents of a session used. One that was evicted, or used by others since, may still be listed.
     leaves_of: FxHashMap<u64, Vec<NodeId>>,
     present: Option<Agent>,
 }
 
 impl KvFlow {
-    /// Steps until the nearest of the node's agents nodes; the most there are if none is known.
-    fn distance(&self, id: NodeId) -> u32 {
-        let agents = self.agents.get(id).map_or(&[][..], Vec::as_slice);
+    /// Steps until the nearest of some agents runs; the most there are if none is known.
+    fn distance(&self, agents: Option<&Vec<Agent>>) -> u32 {
         let distance = |agent: &Agent| {
             let due = self.due.get(agent)?;
             Some(due.saturating_sub(*self.steps.get(&agent.0)?))
         };
-        agents.iter().filter_map(distance).min().unwrap_or(u32::MAX)
-    }
-
-    fn rank(&mut self, id: NodeId) {
-        if let Some(&place) = self.places.get(id) {
-            let distance = self.distance(id);
-            self.ranked.put(id, (Reverse(distance), place));
-        }
-    }
-
-    fn take_off(&mut self, id: NodeId) {
-        self.ranked.remove(id);
-        self.places.remove(id);
-    }
-
-    fn went_through(&mut self, id: NodeId, agent: Agent) {
-        let agents = self.agents.entry(id, Vec::new);
-        agents.retain(|other| *other != agent);
-        if agents.len() == MOST_AGENTS {
-            agents.remove(0);
-        }
-        agents.push(agent);
+        let agents = agents.into_iter().flatten();
+        agents.filter_map(distance).min().unwrap_or(u32::MAX)
     }
 
     /// All leaves of a session are nearer by the steps it made.
-    fn rank_leaves_of(&mut self, session: u64) {
+    fn rank_leaves_of(&mut self, session: u64, nodes: &mut Nodes<Self>) {
+        let is_of_session = |agents: &Vec<Agent>| agents.iter().any(|agent| agent.0 == session);
         let mut leaves = self.leaves_of.remove(&session).unwrap_or_default();
         leaves.retain(|id| {
-            self.places.get(*id).is_some()
-                && self
-                    .agents
-                    .get(*id)
-                    .is_some_and(|agents| agents.iter().any(|agent| agent.0 == session))
+            self.places.get(*id).is_some() && nodes.states.get(*id).is_some_and(is_of_session)
         });
         leaves.sort_unstable();
         leaves.dedup();
         for &id in &leaves {
-            self.rank(id);
+            if let Some(&place) = self.places.get(id) {
+                let distance = self.distance(nodes.states.get(id));
+                nodes.order.put(id, (Reverse(distance), place));
+            }
         }
         self.leaves_of.insert(session, leaves);
     }
 }
 
-impl EvictionPolicy for KvFlow {
-    fn offer(&mut self, leaf: &Candidate) {
-        if self.agents.get(leaf.id).is_none()
-            && let Some(agent) = self.present
-        {
-            self.went_through(leaf.id, agent);
+/// Notes that an agent used a node, as the latest of those that did.
+fn used_by(agents: &mut Vec<Agent>, agent: Agent) {
+    agents.retain(|other| *other != agent);
+    if agents.len() == MOST_AGENTS {
+        agents.remove(0);
+    }
+    agents.push(agent);
+}
+
+impl Rule for KvFlow {
+    type Order = Ranked<(Reverse<u32>, LruOrder)>;
+    /// The agents that used a node, the latest last.
+    type State = Vec<Agent>;
+
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (Reverse<u32>, LruOrder) {
+        if let Some(agent) = self.present {
+            nodes.states.entry(leaf.id, || vec![agent]);
         }
-        self.places.put(leaf.id, lru_order(leaf));
-        self.rank(leaf.id);
-        for agent in self.agents.get(leaf.id).into_iter().flatten() {
+        let place = lru_order(leaf);
+        self.places.put(leaf.id, place);
+        let agents = nodes.states.get(leaf.id);
+        for agent in agents.into_iter().flatten() {
             self.leaves_of.entry(agent.0).or_default().push(leaf.id);
         }
-    }
-
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.take_off(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.take_off(evicted.id);
-        if whole {
-            self.agents.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.agents.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.agents.remove(head);
+        (Reverse(self.distance(agents)), place)
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         let agent = (request.session, request.kind);
         let steps = request.hints.and_then(|hints| hints.steps_to_next);
         self.steps.insert(request.session, request.step);
@@ -154,10 +113,18 @@ impl EvictionPolicy for KvFlow {
             None => self.due.remove(&agent),
         };
         self.present = Some(agent);
-        for node in nodes {
-            self.went_through(node.id, agent);
+        for node in path {
+            used_by(nodes.states.entry(node.id, Vec::new), agent);
         }
-        self.rank_leaves_of(request.session);
+        self.rank_leaves_of(request.session, nodes);
+    }
+
+    fn withdrawn(&mut self, id: NodeId, _: WithdrawReason, _: &mut Nodes<Self>) {
+        self.places.remove(id);
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        self.places.remove(evicted.id);
     }
 }
 

@@ -1,53 +1,48 @@
 //! Relaxed Belady, by a model of the next use.
 //!
-//! Source: Song et al., "Learning relaxed Belady for content distribution network caching" (LRB), NSDI 2020; features ours.
-//! A linear model, trained online, predicts from facts of the past how long it will be until a node is used. Of 64 leaves drawn
-//! by lot the one with the furthest predicted use goes; with fewer leaves, of all.
+//! A linear model, trained online, predicts from facts of the past how long it will be until a node is used. Of 64 leaves drawn by lot
+//! the one with the furthest predicted use is evicted; with fewer leaves, of all.
 //!
 //! Every use of a node teaches: at a moment drawn from the gap that it ended, what would have been right? So does what was
-//! evicted: if it comes back, its gap; if not within as many evictions as the cache has blocks (the memory window), twice
-//! the time waited, since beyond the window all uses are equally far. Time to the next use is learned as a logarithm.
-//!
-//! Cost: 64 predictions of 12 products per eviction, and one step of a regression per node of the path. Do not use it where
-//! a rule is known to be right, or where traffic is too little to learn from.
+//! evicted: if it is admitted again, its gap; if not within as many evicted blocks as the cache has (the memory window), twice the
+//! time waited, since beyond the window all uses are equally far. Time to the next use is learned as a logarithm.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::entry::{EvictionEntry, PolicyContext, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, PolicyContext, Track};
 use crate::parts::ghosts::Ghosts;
 use crate::parts::indexed_set::IndexedSet;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerEvent;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "learned",
-    summary: "of 64 leaves drawn by lot, the one whose next use a linear model predicts furthest goes",
-    source: "Song et al., Learning relaxed Belady (LRB), NSDI 2020 (features ours)",
-    idea: "Learn from every gap that ends, and from those that do not, when nodes like this one are used next; beyond a \
-           window all are equally far. A seeded sample of 64 leaves; exact over all if there are no more.",
-    cost: "O(1): 64 predictions per eviction, one step of a regression per node of the path",
+    summary: "evicts, of 64 leaves drawn by lot, the one whose next use a linear model predicts furthest",
+    source: "Song et al., Learning relaxed Belady for content distribution network caching (LRB), NSDI 2020 (features ours)",
+    idea: "Learn from every gap that ends, and from those that do not, when nodes like this one are used next.",
+    cost: "O(1): 64 predictions of 12 products per eviction, one step of a regression per node of the path",
     avoid_when: "a rule is known to be right, or traffic is too little to learn from",
     params: &[],
     track: Track::Online,
-    build: |context, _| Box::new(Lrb::new(context)),
+    build: BuildEviction::Alone(|context, _| Box::new(Lrb::new(context))),
 };
 
 const SAMPLE: usize = 64;
 const FEATURES: usize = 12;
 const LEARNING_RATE: f64 = 0.02;
 
-type Features = [f64; FEATURES];
+type LeafFeatures = [f64; FEATURES];
 /// The only feature that changes while a leaf is evictable.
 const AGE: usize = 1;
 
-/// What decides about a leaf evictable: 64 are looked at for every eviction.
+/// What decides about an evictable leaf: 64 are looked at for every eviction.
 #[derive(Clone)]
-struct Leaf {
+struct KnownLeaf {
     /// Its features, but for the age.
-    features: Features,
+    features: LeafFeatures,
     last_used_us: i64,
     order: LruOrder,
 }
@@ -56,8 +51,8 @@ struct Lrb {
     now_us: i64,
     arrivals_us: PerEvent<i64>,
     evictable: IndexedSet,
-    leaves: NodeTable<Leaf>,
-    weights: Features,
+    leaves: NodeTable<KnownLeaf>,
+    weights: LeafFeatures,
     generator: ChaCha8Rng,
     drawn: u64,
     /// The victim, as long as nothing has changed since it was asked for.
@@ -87,10 +82,12 @@ impl Lrb {
     }
 
     /// What is known of a node at some age, each on a scale of about one.
-    fn features(&self, node: &Candidate, age_us: f64) -> Features {
+    fn features(&self, node: &Candidate, age_us: f64) -> LeafFeatures {
         let log = |value: f64| (1.0 + value).ln() / 8.0;
-        let life_us =
-            (self.arrivals_us.at(node.last_used) - self.arrivals_us.at(node.created)) as f64;
+        let life_us = us_between(
+            self.arrivals_us.at(node.created),
+            self.arrivals_us.at(node.last_used),
+        );
         let gaps = f64::from(node.uses.saturating_sub(1));
         let mut kind = [0.0; 4];
         kind[usize::from(node.last_kind) % 4] = 1.0;
@@ -110,12 +107,12 @@ impl Lrb {
         ]
     }
 
-    fn predict(&self, features: &Features) -> f64 {
+    fn predict(&self, features: &LeafFeatures) -> f64 {
         self.weights.iter().zip(features).map(|(w, x)| w * x).sum()
     }
 
     fn age_us(&self, node: &Candidate) -> f64 {
-        (self.now_us - self.arrivals_us.at(node.last_used)) as f64
+        us_between(self.arrivals_us.at(node.last_used), self.now_us)
     }
 
     /// A gap ended now, or is taken to end after as long again.
@@ -144,7 +141,7 @@ impl Lrb {
         let distance = |id: &NodeId| {
             let leaf = self.leaves.get(*id)?;
             let mut features = leaf.features;
-            features[AGE] = log_time((self.now_us - leaf.last_used_us) as f64);
+            features[AGE] = log_time(us_between(leaf.last_used_us, self.now_us));
             Some(self.predict(&features))
         };
         sample
@@ -166,6 +163,10 @@ impl Lrb {
     }
 }
 
+fn us_between(from_us: i64, to_us: i64) -> f64 {
+    to_us.saturating_sub(from_us) as f64
+}
+
 /// Log of a time in microseconds, about 1 at an hour.
 fn log_time(us: f64) -> f64 {
     (1.0 + us.max(0.0) / 1e3).ln() / 15.0
@@ -178,7 +179,7 @@ impl EvictionPolicy for Lrb {
             self.learn(&before, true);
         }
         self.evictable.insert(leaf.id);
-        let known = Leaf {
+        let known = KnownLeaf {
             features: self.features(leaf, 0.0),
             last_used_us: self.arrivals_us.at(leaf.last_used),
             order: lru_order(leaf),

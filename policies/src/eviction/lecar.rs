@@ -1,14 +1,12 @@
 //! LeCaR: LRU or LFU, whichever is regretted less.
 //!
-//! Source: Vietri et al., "Driving cache replacement with ML-based LeCaR", HotStorage 2018. Two experts name a victim each;
-//! a draw by their weights says whose goes, to that expert's ghosts. When something comes back from an expert's ghosts the
-//! other's weight grows by exp(0.45 * d^t), where t is how long ago it went and d = 0.005^(1/N).
+//! Two experts name a victim each; a draw by their weights says whose is evicted, to that expert's ghosts. When something is admitted
+//! again from an expert's ghosts the other's weight grows by exp(0.45 * d^t), where t is how long ago it was evicted and
+//! d = 0.005^(1/N).
 //!
-//! Time and N are in blocks: requests of long paths age ghosts faster. What comes back keeps its count of uses. What both
-//! experts name goes to neither's ghosts. The number that is drawn next is fixed when something is evicted, so that being
+//! Time and N are in blocks: requests of long paths age ghosts faster. What is admitted again keeps its count of uses. What both
+//! experts name is remembered by neither. The number that is drawn next is fixed when something is evicted, so that being
 //! asked changes nothing.
-//!
-//! Cost: as `lru`, twice. Do not use it where neither recency nor frequency is right.
 
 use policy_api::{
     BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
@@ -16,22 +14,22 @@ use policy_api::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::entry::{EvictionEntry, PolicyContext, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, PolicyContext, Track};
 use crate::parts::ghosts::Ghosts;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::newcomers_last::NewcomersLast;
 use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lecar",
-    summary: "LRU or LFU by lot, weighted by how much either was regretted",
+    summary: "evicts by LRU or LFU, drawn by lot, weighted by how much either was regretted",
     source: "Vietri et al., Driving cache replacement with ML-based LeCaR, HotStorage 2018",
-    idea: "Ask two experts and remember whose victims come back: the other one is right more often.",
-    cost: "O(log leaves) per offer, amortised",
+    idea: "Ask two experts and remember whose victims are asked for again: the other one is right more often.",
+    cost: "O(log leaves) per offer, amortised; twice what lru takes",
     avoid_when: "neither recency nor frequency is right",
     params: &[],
     track: Track::Online,
-    build: |context, _| Box::new(NewcomersLast::new(LeCar::new(context))),
+    build: BuildEviction::Alone(|context, _| Box::new(NewcomersLast::new(LeCar::new(context)))),
 };
 
 const LEARNING_RATE: f64 = 0.45;
@@ -39,7 +37,7 @@ const LEARNING_RATE: f64 = 0.45;
 const REGRET_AFTER_A_CACHE: f64 = 0.005;
 
 #[derive(Clone, Copy)]
-struct Gone {
+struct Regret {
     at_blocks: u64,
     uses: u32,
 }
@@ -54,8 +52,8 @@ struct LeCar {
     lfu: Ranked<(u32, LruOrder)>,
     /// Uses of a node in its former lives.
     former_uses: NodeTable<u32>,
-    gone_by_lru: Ghosts<Gone>,
-    gone_by_lfu: Ghosts<Gone>,
+    gone_by_lru: Ghosts<Regret>,
+    gone_by_lfu: Ghosts<Regret>,
 }
 
 impl LeCar {
@@ -75,11 +73,11 @@ impl LeCar {
         }
     }
 
-    /// Looks up what the request misses among the ghosts, and learns who should not have let it go.
+    /// Looks up what the request misses among the ghosts, and learns who should not have evicted it.
     fn learn(&mut self, request: &RequestView<'_>) {
         self.gone_by_lru.look_up(request);
         self.gone_by_lfu.look_up(request);
-        let growth = |evicted: Option<&Gone>| {
+        let growth = |evicted: Option<&Regret>| {
             evicted.map_or(1.0, |evicted| {
                 let caches =
                     (self.now_blocks - evicted.at_blocks) as f64 / self.capacity.max(1) as f64;
@@ -91,7 +89,7 @@ impl LeCar {
         self.weight_lru = lru / (lru + lfu);
     }
 
-    /// Uses that a newcomer had before it went.
+    /// Uses that a newcomer had before it was evicted.
     fn uses_before(&mut self, first_block: BlockId) -> u32 {
         let by_lru = self.gone_by_lru.take_returned(first_block);
         let by_lfu = self.gone_by_lfu.take_returned(first_block);
@@ -132,7 +130,7 @@ impl EvictionPolicy for LeCar {
 
     fn evicted(&mut self, evicted: &Candidate, whole: bool) {
         let (lru, lfu) = self.choices();
-        let memory = Gone {
+        let memory = Regret {
             at_blocks: self.now_blocks,
             uses: evicted.uses + self.former_uses.get(evicted.id).copied().unwrap_or(0),
         };
@@ -194,7 +192,7 @@ mod tests {
     #[test]
     fn what_comes_back_moves_weight_to_the_other_expert() {
         let mut lecar = LeCar::new(&context(4, 0));
-        let evicted = Gone {
+        let evicted = Regret {
             at_blocks: 0,
             uses: 3,
         };

@@ -1,24 +1,19 @@
-//! Least frequently used, counted while resident.
-//!
-//! Source: SGLang (`evict_policy.py`, `LFUStrategy`). The leaf that the fewest requests touched since it became resident
-//! goes, ties by last use. One request is one touch of a node, however many blocks it has.
-//!
-//! Cost: as `lru`. Do not use it where popularity moves: what was popular once stays, and since a newcomer has one use, it
-//! is the newcomer that goes.
+//! Least frequently used. A newcomer has one use, so it is mostly the newcomer that is evicted. Ties: by last use.
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lfu",
-    summary: "the leaf with the fewest uses goes",
+    summary: "evicts the leaf with the fewest uses",
     source: "SGLang (evict_policy.py, LFUStrategy)",
-    idea: "What many requests used, many will use.",
+    idea: "What many requests used, many will use. Uses count while a node is resident, one per request, however many blocks \
+           the node has.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "popularity moves: what was popular once stays for good",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(ByKey::new(|leaf| (leaf.uses, lru_order(leaf)))),
+    build: BuildEviction::Alone(|_, _| Box::new(by_key(|leaf| (leaf.uses, lru_order(leaf))))),
 };
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
 //! LHD: least hit density.
 //!
-//! Source: Beckmann, Chen and Cidon, "LHD: improving cache hit rate by maximizing hit density", NSDI 2018. From the ages at
-//! which nodes of a class were used or evicted follows the hit density of a node of some age: the chance that it will be
-//! used over the time it is still expected to take up room. The leaf of the least density goes. As a node of n blocks hits
-//! n times and takes n times the room, its length cancels out.
+//! As a node of n blocks hits n times and takes n times the room, its length cancels out.
 //!
 //! Ages are in requests since the last use, in buckets of an octave from 16 on; classes are the uses since admission (1, 2, 3,
 //! more). Every 1,000 requests the densities are computed anew and what was counted loses a tenth. One pretended use after
 //! a life as long as the age itself makes it LRU as long as nothing is known.
-//!
-//! Cost: as `lru`, one visit to every node of the path, and a move per bucket of age. The paper samples 64 leaves; this looks
-//! at all. Do not use it where age since the last use says little.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, RequestView};
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::aging::{Aging, bucket_of, geometric_edges};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::aging::{Aged, Aging, bucket_of, geometric_edges};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lhd",
-    summary: "the leaf of the least expected hits per block and request goes, learned by age",
-    source: "Beckmann, Chen and Cidon, LHD, NSDI 2018",
-    idea: "From the ages at which nodes were used or evicted follows what a node of some age will still bring for the room \
-           it takes. Exact over all leaves within age buckets of an octave, where the paper samples 64.",
+    summary: "evicts the leaf of the least expected hits per block and request, learned by age",
+    source: "Beckmann, Chen and Cidon, LHD: improving cache hit rate by maximizing hit density, NSDI 2018",
+    idea: "From the ages at which nodes were used or evicted follows the hit density of a node of some age: the chance of a use \
+           over the time that it is still expected to take up room. Exact over all leaves within age buckets of an octave, where \
+           the paper samples 64.",
     cost: "O(log leaves) per offer and age bucket, amortised; one visit to every node of the path",
     avoid_when: "age since the last use says little",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Lhd::new()),
+    build: BuildEviction::Alone(|_, _| {
+        let mut leaves = Aging::new(edges());
+        let mut lhd = Lhd::new();
+        lhd.refit(&mut leaves);
+        Box::new(Keyed::ordered_by(lhd, leaves))
+    }),
 };
 
 const CLASSES: usize = 4;
@@ -38,43 +38,42 @@ const FIRST_EDGE: i64 = 16;
 const REFIT_REQUESTS: u32 = 1_000;
 const KEPT_AT_REFIT: f64 = 0.9;
 
+fn edges() -> Vec<i64> {
+    geometric_edges(FIRST_EDGE, 1, BUCKETS)
+}
+
 /// Uses and evictions by age.
 #[derive(Clone)]
-struct Counts {
+struct EndsByAge {
     used: [f64; BUCKETS],
     evicted: [f64; BUCKETS],
 }
 
 struct Lhd {
     edges: Vec<i64>,
-    counts: Vec<Counts>,
-    leaves: Aging<LruOrder>,
+    counts: Vec<EndsByAge>,
     now: i64,
     requests: u32,
 }
 
 impl Lhd {
     fn new() -> Self {
-        let edges = geometric_edges(FIRST_EDGE, 1, BUCKETS);
-        let none = Counts {
+        let none = EndsByAge {
             used: [0.0; BUCKETS],
             evicted: [0.0; BUCKETS],
         };
-        let mut lhd = Self {
-            leaves: Aging::new(edges.clone()),
-            edges,
+        Self {
+            edges: edges(),
             counts: vec![none; CLASSES],
             now: 0,
             requests: 0,
-        };
-        lhd.refit();
-        lhd
+        }
     }
 
-    fn refit(&mut self) {
+    fn refit(&mut self, leaves: &mut Aging<LruOrder>) {
         for (class, counts) in (0..).zip(&mut self.counts) {
             let densities = densities(&self.edges, counts);
-            self.leaves.weigh(class, |bucket| densities[bucket]);
+            leaves.weigh(class, |bucket| densities[bucket]);
             for count in counts.used.iter_mut().chain(&mut counts.evicted) {
                 *count *= KEPT_AT_REFIT;
             }
@@ -92,7 +91,7 @@ fn class_of(node: &Candidate) -> usize {
 }
 
 /// The hit density at every age: uses to come over room to be taken, of all nodes that got that old.
-fn densities(edges: &[i64], counts: &Counts) -> [f64; BUCKETS] {
+fn densities(edges: &[i64], counts: &EndsByAge) -> [f64; BUCKETS] {
     let mut densities = [0.0; BUCKETS];
     let (mut used, mut ended, mut room) = (0.0, 0.0, 0.0);
     for bucket in (0..BUCKETS).rev() {
@@ -106,43 +105,39 @@ fn densities(edges: &[i64], counts: &Counts) -> [f64; BUCKETS] {
     densities
 }
 
-impl EvictionPolicy for Lhd {
-    fn offer(&mut self, leaf: &Candidate) {
-        let class = class_of(leaf) as u32;
-        let since = i64::from(leaf.last_used.0);
-        self.leaves
-            .offer(leaf.id, class, since, 1.0, lru_order(leaf));
-    }
+impl Rule for Lhd {
+    type Order = Aging<LruOrder>;
+    type State = ();
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.leaves.withdraw(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        let (class, bucket) = self.place(evicted);
-        self.counts[class].evicted[bucket] += 1.0;
-        self.leaves.withdraw(evicted.id);
+    fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> Aged<LruOrder> {
+        Aged {
+            class: class_of(leaf) as u32,
+            since: i64::from(leaf.last_used.0),
+            score: 1.0,
+            tie: lru_order(leaf),
+        }
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.now = i64::from(request.now.0);
-        self.leaves.advance(self.now);
-        for node in nodes {
+        nodes.order.advance(self.now);
+        for node in path {
             let (class, bucket) = self.place(node);
             self.counts[class].used[bucket] += 1.0;
         }
         self.requests += 1;
         if self.requests.is_multiple_of(REFIT_REQUESTS) {
-            self.refit();
+            self.refit(&mut nodes.order);
         }
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        let (class, bucket) = self.place(evicted);
+        self.counts[class].evicted[bucket] += 1.0;
     }
 }
 
@@ -161,7 +156,7 @@ mod tests {
     fn density_is_uses_over_room() {
         // Ages 0, 1, 2, 3, 4 and so on. Ten nodes lived to age 2: eight were used there, two went there.
         let edges = geometric_edges(1, 2, BUCKETS);
-        let mut counts = Counts {
+        let mut counts = EndsByAge {
             used: [0.0; BUCKETS],
             evicted: [0.0; BUCKETS],
         };
@@ -179,8 +174,8 @@ mod tests {
         let mut lhd = Lhd::new();
         lhd.counts[0].evicted[3] = 1000.0;
         lhd.counts[1].used[9] = 1000.0;
-        lhd.refit();
-        let weight = |counts: &Counts| densities(&lhd.edges, counts)[2];
+        lhd.refit(&mut Aging::new(edges()));
+        let weight = |counts: &EndsByAge| densities(&lhd.edges, counts)[2];
         assert!(weight(&lhd.counts[0]) < weight(&lhd.counts[1]));
     }
 }

@@ -1,14 +1,15 @@
 //! LIRS: by the distance between uses, not by the last use.
 //!
-//! Source: Jiang and Zhang, "LIRS: an efficient low inter-reference recency set replacement policy", SIGMETRICS 2002. Nodes
-//! whose last two uses were close (LIR) have all the cache but a hundredth; the others (HIR) pass through that hundredth in
-//! a queue. A HIR node that is used again while its last use is younger than that of the oldest LIR node becomes LIR, and
-//! the oldest LIR nodes become HIR. What was evicted is remembered for as many blocks as the cache has, and counts.
+//! ```text
+//!   LIR   the last two uses were close: all of the cache but a hundredth, oldest first     a ... d
+//!   HIR   the others: pass through that hundredth in a queue, and are evicted              x y
+//! ```
 //!
-//! The paper's stack holds exactly what was used since the oldest LIR node, so that one comparison of times replaces it.
-//! The oldest LIR node is looked for among leaves: one with children cannot go. Sizes are in blocks.
+//! A HIR node that is used again while its last use is younger than that of the oldest LIR node becomes LIR, and the oldest LIR
+//! nodes become HIR. What was evicted is remembered for as many blocks as the cache has, and counts too.
 //!
-//! Cost: as `lru`, and one visit to every node of the path. Do not use it where the working set moves quickly.
+//! The paper's stack holds exactly what was used since the oldest LIR node, so that one comparison of times replaces it. The oldest LIR
+//! node is looked for among leaves: one with children cannot be evicted. Sizes are in blocks.
 
 use std::cmp::Reverse;
 
@@ -16,31 +17,31 @@ use policy_api::{
     Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
 };
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::newcomers_last::NewcomersLast;
 use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lirs",
-    summary: "nodes whose last two uses were close stay, the others pass through a hundredth of the cache",
-    source: "Jiang and Zhang, LIRS, SIGMETRICS 2002",
-    idea: "The distance between the last two uses tells what comes back sooner than the oldest favourite; the last use \
+    summary: "keeps nodes whose last two uses were close; the others pass through a hundredth of the cache",
+    source: "Jiang and Zhang, LIRS: an efficient low inter-reference recency set replacement policy, SIGMETRICS 2002",
+    idea: "The distance between the last two uses tells what is reused sooner than the oldest favourite; the last use \
            alone does not.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "the working set moves quickly",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
+    build: BuildEviction::Alone(|context, _| {
         Box::new(NewcomersLast::new(Lirs::new(
             context.cache.capacity_blocks(),
         )))
-    },
+    }),
 };
 
 #[derive(Clone, Copy)]
-struct State {
+struct LirsState {
     /// Its last two uses were close.
     low: bool,
     /// When it entered the queue of the others.
@@ -50,14 +51,14 @@ struct State {
 struct Lirs {
     capacity: u64,
     low_capacity: u64,
-    nodes: NodeTable<State>,
+    nodes: NodeTable<LirsState>,
     /// Blocks of all LIR nodes, evictable or not.
     low_blocks: u64,
     low: Ranked<LruOrder>,
     low_leaves: NodeTable<u32>,
     queue: Ranked<(u64, Reverse<u32>)>,
     queued: u64,
-    /// Last use of what went.
+    /// Last use of what was evicted.
     ghosts: Ghosts<Tick>,
 }
 
@@ -83,7 +84,7 @@ impl Lirs {
             .is_none_or(|((oldest, ..), _)| used > oldest)
     }
 
-    fn join(&mut self, leaf: &Candidate) -> State {
+    fn join(&mut self, leaf: &Candidate) -> LirsState {
         let ghost = self.ghosts.take_returned(leaf.first_block);
         let fits = self.low_blocks + u64::from(leaf.blocks) <= self.low_capacity;
         let low = fits || ghost.is_some_and(|used| self.is_recent(used));
@@ -91,9 +92,9 @@ impl Lirs {
         self.queue_up(leaf.id, low)
     }
 
-    fn queue_up(&mut self, id: NodeId, low: bool) -> State {
+    fn queue_up(&mut self, id: NodeId, low: bool) -> LirsState {
         self.queued += 1;
-        let state = State {
+        let state = LirsState {
             low,
             queued: self.queued,
         };

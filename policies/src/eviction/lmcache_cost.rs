@@ -1,35 +1,33 @@
 //! What LMCache keeps: dear per byte, and used lately.
 //!
-//! Source: LMCache (its cost-aware policy). Of every request that goes through a node, the tokens from the node's start to
-//! the request's end are what a miss there would cost; an average that gives the latest request a weight of 0.2, over the
-//! node's bytes and over 1 + age / 60 s, is the node's worth. The node worth least goes.
+//! Of every request that uses a node, the tokens from the node's start to the request's end are what a miss there would cost. A moving
+//! average of them, in which the latest request has a weight of 0.2, is divided by the node's bytes and by 1 + age / 60 s.
 //!
 //! All worths fade with time, but never fall with the time of last use or with the average per byte: both orders are walked
-//! until the least is certain, which is exact.
-//!
-//! Cost: O(log leaves) per offer, one visit to every node of the path, and per victim a walk of leaves that are old or worth
-//! little, at worst of all.
-//! Do not use it where long nodes are worth their bytes: a node's own length is in the divisor only.
+//! until the least is certain, which is exact (`parts::two_orders`).
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::density::bytes;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::node_table::NodeTable;
 use crate::parts::per_request::PerEvent;
 use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lmcache-cost",
-    summary: "average tokens behind the node's start per byte, over 1 + age / 60 s; the smallest goes",
+    summary: "evicts the smallest average of tokens behind the node's start per byte, over 1 + age / 60 s",
     source: "LMCache (cost-aware policy)",
     idea: "A miss costs everything from the node's start on; per byte, and fading with age.",
-    cost: "O(log leaves) per offer; per victim a walk of what is old or worth little; one visit to every node of the path",
-    avoid_when: "long nodes are worth their bytes",
+    cost: "O(log leaves) per offer, one visit to every node of the path; per victim a walk of leaves that are old or worth little, at \
+           worst of all",
+    avoid_when: "long nodes are worth their bytes: a node's own length is in the divisor only",
     params: &[],
     track: Track::Online,
-    build: |context, _| Box::new(LmCacheCost::new(context.cache.block_tokens)),
+    build: BuildEviction::Alone(|context, _| {
+        Box::new(LmCacheCost::new(context.cache.block_tokens))
+    }),
 };
 
 /// Weight of the latest request in the average.

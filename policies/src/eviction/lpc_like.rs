@@ -1,31 +1,25 @@
 //! Chance that the conversation goes on, with its last use.
 //!
-//! Source: "Learned Prefix Caching" (LPC), NeurIPS 2025, which predicts from the prompt's text whether a conversation goes
-//! on. A block trace has no text, so this learns the chance from turn, kind and lengths, by a logistic regression trained
-//! online: a session that comes back within the patience has gone on, one that has been silent that long has not. Hence
-//! "-like".
+//! The paper predicts from the prompt's text whether a conversation goes on. A block trace has no text, so this learns the chance
+//! from turn, kind and lengths, by a logistic regression trained online: a session that comes back within the patience has
+//! gone on, one that has been silent that long has not. Hence "-like".
 //!
-//! A leaf is worth P of the request that used it last, halved for every half-life since; the leaf worth least goes. Since
-//! all leaves fade alike, log2 P + last use / half-life orders them once for all.
-//!
-//! Cost: as `lru`. Do not use it where sessions are one request long, or all alike.
+//! A leaf is worth P of the request that used it last, halved for every half-life since. All leaves fade alike, so
+//! log2 P + last use / half-life orders them once for all.
 
 use std::collections::VecDeque;
 
-use policy_api::{
-    Candidate, EvictionPolicy, NodeId, Ranked, RequestIndex, RequestView, Score, Victim,
-    WithdrawReason,
-};
+use policy_api::{Candidate, Ranked, RequestIndex, RequestView, Score};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::per_request::PerRequest;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lpc-like",
-    summary: "the learned chance that the conversation goes on, halved with every half-life; the smallest goes",
+    summary: "evicts the smallest learned chance that the conversation goes on, halved with every half-life",
     source: "Learned Prefix Caching, NeurIPS 2025 (there from the prompt's text; here from turn, kind and lengths)",
     idea: "Some turns are the last of their conversation, and one can tell: learn it online and let it correct recency.",
     cost: "O(log leaves) per offer, amortised; one step of a regression per request",
@@ -45,12 +39,12 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         },
     ],
     track: Track::Online,
-    build: |_, params| {
-        Box::new(LpcLike::new(
+    build: BuildEviction::Alone(|_, params| {
+        Box::new(Keyed::new(LpcLike::new(
             params.duration_us("half-life"),
             params.duration_us("patience"),
-        ))
-    },
+        )))
+    }),
 };
 
 const KINDS: usize = 12;
@@ -76,7 +70,6 @@ struct LpcLike {
     waiting: VecDeque<(u64, RequestIndex, i64)>,
     /// What a leaf that a request used last is worth: log2 P + arrival / half-life.
     worth: PerRequest<f64>,
-    ranked: Ranked<(Score, LruOrder)>,
 }
 
 impl LpcLike {
@@ -88,7 +81,6 @@ impl LpcLike {
             open: FxHashMap::default(),
             waiting: VecDeque::new(),
             worth: PerRequest::new(),
-            ranked: Ranked::new(),
         }
     }
 
@@ -106,13 +98,11 @@ impl LpcLike {
 
     fn give_up_silent_ones(&mut self, now_us: i64) {
         while let Some(&(session, index, at_us)) = self.waiting.front()
-            && now_us - at_us > self.patience_us
+            && now_us.saturating_sub(at_us) > self.patience_us
         {
             self.waiting.pop_front();
-            if self
-                .open
-                .get(&session)
-                .is_some_and(|open| open.index == index)
+            let open = self.open.get(&session);
+            if open.is_some_and(|open| open.index == index)
                 && let Some(open) = self.open.remove(&session)
             {
                 self.learn(&open.features, 0.0);
@@ -133,25 +123,15 @@ fn features(request: &RequestView<'_>) -> Features {
     features
 }
 
-impl EvictionPolicy for LpcLike {
-    fn offer(&mut self, leaf: &Candidate) {
-        let worth = Score(self.worth.at(leaf.last_request));
-        self.ranked.put(leaf.id, (worth, lru_order(leaf)));
+impl Rule for LpcLike {
+    type Order = Ranked<(Score, LruOrder)>;
+    type State = ();
+
+    fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> (Score, LruOrder) {
+        (Score(self.worth.at(leaf.last_request)), lru_order(leaf))
     }
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.ranked.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        self.ranked.remove(evicted.id);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         self.give_up_silent_ones(request.arrival_us);
         if let Some(open) = self.open.remove(&request.session) {
             self.learn(&open.features, 1.0);

@@ -1,30 +1,31 @@
-//! Tree-aware least recently used: the baseline.
+//! LRU on a tree: the baseline.
 //!
-//! Source: SGLang's default (`evict_policy.py`, `LRUStrategy`); vLLM's block pool frees in the same order in atomic
-//! replay. The leaf that was used longest ago goes first, its tail before its head, so that what is left is always a
-//! prefix. Ties (which arise only within one path, or where SGLang's split refreshes a tail): the deeper first block,
-//! then the older creation.
+//! With room for four blocks, after the requests `ab`, `c`, `abd`, `e`:
 //!
-//! Where a model resumes from saved states, the state of an inner node is a candidate like any leaf and goes by its own last use;
-//! `sglang+` and `vllm+` leave such states alone until their leaves are gone.
+//! ```text
+//!   a-b-d   last used by request 2        evicted by request 4, which needs two blocks:
+//!   c       last used by request 1        first c, then d: of a leaf the tail is evicted before the head
+//!   e       last used by request 3
+//! ```
 //!
-//! Cost: one key per offer, O(log leaves) amortised. Do not use it where reuse is regular but sparse, or where singletons
-//! flood the cache: it keeps what was last seen, not what comes back.
+//! Ties arise only within one path, or where SGLang's split refreshes a tail: the deeper first block, then the older creation.
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lru",
-    summary: "the leaf used longest ago goes, tail first (the baseline)",
-    source: "SGLang default (evict_policy.py, LRUStrategy)",
-    idea: "What was used lately is used again. Only leaves go, so every prefix stays whole; where states are saved, one above \
-           a leaf may go alone.",
+    summary: "evicts the leaf used longest ago, tail first (the baseline)",
+    source: "SGLang default (evict_policy.py, LRUStrategy); vLLM's block pool frees in the same order when requests are \
+             replayed one after another",
+    idea: "What was used lately is used again. Only leaves are evicted, so every prefix stays whole. Where states are saved, \
+           the state of an inner node is evicted by its own last use; sglang+ and vllm+ keep such states until their leaves \
+           are gone.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "reuse is regular but sparse, or singletons flood the cache",
+    avoid_when: "reuse is regular but sparse, or singletons flood the cache: it keeps what was last seen, not what is reused",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(ByKey::new(lru_order)),
+    build: BuildEviction::Alone(|_, _| Box::new(by_key(lru_order))),
 };
 
 #[cfg(test)]

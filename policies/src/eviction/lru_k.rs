@@ -1,36 +1,32 @@
-//! LRU-K, K = 2: by the last use but one.
+//! LRU-K with K = 2: by the last use but one.
 //!
-//! Source: O'Neil, O'Neil and Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993. The leaf whose use before the
-//! last lies furthest back goes; one that was used only once goes before all of them, the oldest first. The last use of
-//! what was evicted is remembered for as many blocks as the cache has, so that a node which comes back has two uses.
-//! The paper's correlated reference period is zero: one request is one use.
-//!
-//! Cost: as `lru`, and one visit to every node of the path. Do not use it where reuse comes soon and only once.
+//! A leaf that was used only once is evicted before all others, the oldest first. The last use of what was evicted is remembered
+//! for as many blocks as the cache has, so that a node which is admitted again has two uses. The paper's correlated
+//! reference period is zero: one request is one use.
 
-use policy_api::{
-    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
-};
+use policy_api::{Candidate, Ranked, RequestView, Tick};
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::newcomers_last::NewcomersLast;
-use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lru-k",
-    summary: "the leaf whose use before the last is the oldest goes (K = 2)",
+    summary: "evicts the leaf whose use before the last is the oldest (K = 2)",
     source: "O'Neil, O'Neil and Weikum, The LRU-K page replacement algorithm, SIGMOD 1993",
-    idea: "Two uses tell how often a node is used, one tells only when. What was used once goes first.",
+    idea: "Two uses tell how often a node is used, one tells only when. What was used once is evicted first.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
-    avoid_when: "reuse comes soon and only once",
+    avoid_when: "reuse is soon and only once",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
-        Box::new(NewcomersLast::new(LruK::new(
-            context.cache.capacity_blocks(),
-        )))
-    },
+    build: BuildEviction::Alone(|context, _| {
+        let rule = LruK {
+            history_capacity: context.cache.capacity_blocks(),
+            history: Ghosts::new(),
+        };
+        Box::new(NewcomersLast::new(Keyed::new(rule)))
+    }),
 };
 
 /// The use before the last; `None` sorts before all uses.
@@ -38,67 +34,37 @@ type Before = Option<Tick>;
 
 struct LruK {
     history_capacity: u64,
-    before: NodeTable<Before>,
-    ranked: Ranked<(Before, LruOrder)>,
-    /// Last use of what went.
+    /// Last use of what was evicted.
     history: Ghosts<Tick>,
 }
 
-impl LruK {
-    fn new(capacity_blocks: u64) -> Self {
-        Self {
-            history_capacity: capacity_blocks,
-            before: NodeTable::new(),
-            ranked: Ranked::new(),
-            history: Ghosts::new(),
-        }
-    }
-}
+impl Rule for LruK {
+    type Order = Ranked<(Before, LruOrder)>;
+    type State = Before;
 
-impl EvictionPolicy for LruK {
-    fn offer(&mut self, leaf: &Candidate) {
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (Before, LruOrder) {
         let history = &mut self.history;
-        let before = *self
-            .before
+        let before = *nodes
+            .states
             .entry(leaf.id, || history.take_returned(leaf.first_block));
-        self.ranked.put(leaf.id, (before, lru_order(leaf)));
-    }
-
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.ranked.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.ranked.remove(evicted.id);
-        self.history
-            .remember(evicted.first_block, evicted.blocks, evicted.last_used);
-        self.history.trim(self.history_capacity);
-        if whole {
-            self.before.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.before.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.before.remove(head);
+        (before, lru_order(leaf))
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.history.look_up(request);
-        for node in nodes {
-            self.before.put(node.id, Some(node.last_used));
+        for node in path {
+            nodes.states.put(node.id, Some(node.last_used));
         }
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        self.history
+            .remember(evicted.first_block, evicted.blocks, evicted.last_used);
+        self.history.trim(self.history_capacity);
     }
 }
 

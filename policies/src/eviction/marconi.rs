@@ -1,23 +1,25 @@
 //! Recency and the FLOPs that a byte saves, weighed by what would have been best.
 //!
-//! Source: Pan et al., "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025; the paper's rule, from which its
-//! published artifact differs. Candidates are nodes with at most one child: a leaf goes with its state and its KV, a node with
-//! one child loses only its state. The smallest
+//! The paper's rule, from which its published artifact differs. Candidates are nodes with at most one child: a leaf is evicted with its
+//! state and its KV, a node with one child loses only its state. The smallest
 //!
 //! `U = norm(1 / age) + alpha * norm(FLOPs saved beyond the state above / bytes freed)`
 //!
-//! goes, where `age` counts requests since the last use, the present one included, and `norm` maps the values of the present
-//! candidates to 0..1 (all to 1 where they are equal). `alpha` is 0, which is LRU, until it is tuned once: five times as
-//! many requests after the first eviction as came before it, the window between is replayed from the first eviction on under
-//! each of 0, 0.1, ... 2.0, and the one that saves the most FLOPs is taken. Nothing was evicted before the window, so
-//! replaying the requests before it rebuilds the cache as it stood. The replays save states as `marconi` admission does.
+//! is evicted, where `age` counts requests since the last use, the present one included, and `norm` maps the values of the present
+//! candidates to 0..1 (all to 1 where they are equal). `alpha` is tuned once:
+//!
+//! ```text
+//!   requests   |---- before the first eviction ----|---------- window, five times as many ----------|
+//!              alpha 0: LRU                                                                          the best alpha
+//!                                                   replayed under each of 0, 0.1, ... 2.0; FLOPs saved here are compared
+//! ```
+//!
+//! Nothing was evicted before the window, so replaying the requests before it rebuilds the cache as it stood. The replays save
+//! states as `marconi` admission does. They evict blocks, not whole leaves, where KV is per token.
 //!
 //! Every score changes with every request, and with the candidates that it is normalised over, but never falls with the time of
-//! last use or with what is saved per byte: so both orders are walked until the least is certain, which is exact.
-//!
-//! Cost: O(log candidates) per offer; per victim as many as are old or save little, mostly a handful, at worst all. Until it is
-//! tuned it keeps the paths of all requests, 4 bytes a block; the tuning costs 21 replays of them. It replays blocks, not whole
-//! leaves, where KV is per token. Do not use it where KV is per token: FLOPs per byte hardly differ there.
+//! last use or with what is saved per byte: so both orders are walked until the least is certain, which is exact
+//! (`parts::two_orders`).
 
 use cache::{Cache, CacheConfig, EvictUnit, Replay, SharedCost};
 use policy_api::{
@@ -25,21 +27,21 @@ use policy_api::{
     WithdrawReason,
 };
 
-use crate::admission::marconi::Marconi as MarconiAdmission;
-use crate::entry::{EvictionEntry, PolicyContext, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::admission::marconi::MarconiAdmission;
+use crate::entry::{BuildEviction, EvictionEntry, PolicyContext, Track};
 use crate::parts::density::bytes;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::two_orders::TwoOrders;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "marconi",
-    summary: "recency plus alpha times FLOPs saved per byte, alpha tuned once on the first window",
-    source: "Marconi (Pan et al., MLSys 2025)",
+    summary: "evicts the smallest recency plus alpha times FLOPs saved per byte; alpha tuned once on the first window",
+    source: "Pan et al., Marconi: prefix caching for the era of hybrid LLMs, MLSys 2025",
     idea: "A state deep in a long prefix saves more FLOPs per byte than one near the root. How much that should count against \
            recency depends on the traffic, so it is found by replaying some of it.",
-    cost: "O(log candidates) per offer; per victim a walk of what is old or saves little; once, 21 replays of a window, whose \
-           paths are kept until then",
+    cost: "O(log candidates) per offer; per victim a walk of what is old or saves little, mostly a handful, at worst all; once, 21 \
+           replays of a window, whose paths are kept until then, 4 bytes per block",
     avoid_when: "KV is per token: FLOPs per byte hardly differ",
     params: &[Param {
         name: "alpha",
@@ -48,12 +50,12 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "weight of FLOPs per byte against recency; tuned: found once, after the first window",
     }],
     track: Track::Online,
-    build: |context, params| {
+    build: BuildEviction::With("marconi", |context, params| {
         Box::new(match params.number_or_word("alpha") {
-            Some(alpha) => Marconi::new(alpha, None),
-            None => Marconi::new(0.0, Tuner::new(context)),
+            Some(alpha) => MarconiEviction::new(alpha, None),
+            None => MarconiEviction::new(0.0, Tuner::new(context)),
         })
-    },
+    }),
 };
 
 /// Requests of the window per request before the first eviction.
@@ -61,7 +63,7 @@ const WINDOW: usize = 5;
 /// `alpha` is tried from 0 up in so many steps of a tenth.
 const TENTHS: u32 = 20;
 
-struct Marconi {
+struct MarconiEviction {
     alpha: f64,
     now: Tick,
     /// By last use and FLOPs per byte.
@@ -69,7 +71,7 @@ struct Marconi {
     tuner: Option<Tuner>,
 }
 
-impl Marconi {
+impl MarconiEviction {
     fn new(alpha: f64, tuner: Option<Tuner>) -> Self {
         Self {
             alpha,
@@ -84,7 +86,7 @@ impl Marconi {
     }
 }
 
-impl EvictionPolicy for Marconi {
+impl EvictionPolicy for MarconiEviction {
     fn offer(&mut self, candidate: &Candidate) {
         let flops_per_byte = candidate.recompute.flops / bytes(candidate);
         self.candidates
@@ -215,7 +217,7 @@ impl Tuner {
         let distinct = self.arena.iter().max().map_or(0, |most| most + 1);
         let mut cache = Cache::new(self.config, &self.arena, distinct, self.cost.as_ref());
         let mut policy = Pair {
-            eviction: Box::new(Marconi::new(alpha, None)),
+            eviction: Box::new(MarconiEviction::new(alpha, None)),
             admission: Box::new(MarconiAdmission),
         };
         let before = self.before_window.unwrap_or(0);
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn alpha_weighs_saving_against_recency() {
         let first = |alpha: f64| {
-            let mut policy = Marconi::new(alpha, None);
+            let mut policy = MarconiEviction::new(alpha, None);
             policy.now = Tick(9);
             for one in [
                 candidate(1, 8, 10.0),
@@ -278,7 +280,7 @@ mod tests {
     fn what_is_equal_counts_one() {
         let norm = Norm::between(3.0, 3.0);
         assert_eq!(norm.of(3.0), 1.0);
-        let mut policy = Marconi::new(1.0, None);
+        let mut policy = MarconiEviction::new(1.0, None);
         policy.offer(&candidate(1, 0, 1.0));
         assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))));
         policy.withdraw(NodeId(1), WithdrawReason::Used);
@@ -294,7 +296,7 @@ mod tests {
             now in 11u32..14,
         ) {
             let alpha = f64::from(tenths) / 10.0;
-            let mut policy = Marconi::new(alpha, None);
+            let mut policy = MarconiEviction::new(alpha, None);
             policy.now = Tick(now);
             let offered: Vec<_> = (0..).zip(&facts).map(|(id, (last_used, flops, depth_blocks))| Candidate {
                 depth_blocks: *depth_blocks,
@@ -332,7 +334,7 @@ mod tests {
     /// What happens to each request under a fixed weight.
     fn outcomes(alpha: f64, trace: &Trace, config: CacheConfig) -> Vec<Outcome> {
         let mut policy = Pair {
-            eviction: Box::new(Marconi::new(alpha, None)),
+            eviction: Box::new(MarconiEviction::new(alpha, None)),
             admission: Box::new(MarconiAdmission),
         };
         let mut cache = trace.cache_of(config);
@@ -354,12 +356,14 @@ mod tests {
             cost: Some(std::sync::Arc::new(FlatCost)),
             ..PolicyContext::new(config, 0)
         };
-        let evicts = |outcome: &Outcome| outcome.evicted_blocks + outcome.evicted_states > 0;
+        let evicts = |outcome: &Outcome| {
+            outcome.counters.evicted_blocks + outcome.counters.evicted_states.unwrap_or(0) > 0
+        };
         let before = outcomes(0.0, &trace, config).iter().position(evicts);
         let before = before.expect("the cache is too small");
         let window = before..before + WINDOW * before;
 
-        let mut policy = Marconi::new(0.0, Tuner::new(&context));
+        let mut policy = MarconiEviction::new(0.0, Tuner::new(&context));
         for (index, request) in trace.requests.iter().enumerate().take(window.end + 1) {
             let request = RequestView {
                 index: RequestIndex(index as u32),
@@ -376,8 +380,8 @@ mod tests {
             let outcomes = outcomes(f64::from(tenths) / 10.0, &trace, config);
             outcomes[window.clone()]
                 .iter()
-                .map(|o| o.hit_blocks)
-                .sum::<u32>()
+                .map(|o| o.counters.hit_blocks)
+                .sum::<u64>()
         };
         let saved: Vec<_> = (0..=TENTHS).map(saved).collect();
         let most = saved.iter().max();

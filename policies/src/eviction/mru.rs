@@ -1,29 +1,22 @@
-//! Most recently used.
-//!
-//! Source: SGLang (`evict_policy.py`, `MRUStrategy`). The leaf that was used last goes: right for a loop longer than the
-//! cache, of which it keeps a part where LRU keeps none. With bypass the last used leaf is the newcomer.
-//!
-//! Cost: as `lru`. Do not use it where what was used lately is used again.
+//! Most recently used. A newcomer is the leaf used last, so it is the newcomer that is evicted.
 
 use std::cmp::Reverse;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "mru",
-    summary: "the leaf used last goes",
+    summary: "evicts the leaf used last",
     source: "SGLang (evict_policy.py, MRUStrategy)",
-    idea: "In a loop longer than the cache, what was just used is what is needed last.",
+    idea: "In a loop longer than the cache, what was just used is needed last: a part of the loop stays, where LRU keeps none.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "what was used lately is used again",
     params: &[],
     track: Track::Online,
-    build: |_, _| {
-        Box::new(ByKey::new(|leaf| {
-            (Reverse(leaf.last_used), lru_order(leaf))
-        }))
-    },
+    build: BuildEviction::Alone(|_, _| {
+        Box::new(by_key(|leaf| (Reverse(leaf.last_used), lru_order(leaf))))
+    }),
 };
 
 #[cfg(test)]

@@ -1,37 +1,32 @@
 //! PGDSF: GreedyDual with the measured cost of a prefix tree's nodes.
 //!
-//! Source: Jin et al., "RAGCache: efficient knowledge caching for retrieval-augmented generation", 2024. A leaf is worth
-//! clock + frequency * mean over the requests that computed it of T(cached, new) / new: the seconds a token really cost in
-//! the requests that missed it, which depend on how much of them was cached. The leaf worth least goes and sets the clock.
-//!
-//! A node is computed when it is admitted; one that comes back adds to what is remembered of it, for as many blocks as the
-//! cache has. `frequency` is the uses since it became resident.
-//!
-//! Cost: as `lru`. Do not use it where uses in the past say little about uses to come.
+//! A leaf is worth clock + uses * mean over the requests that computed it of T(cached, new) / new, the seconds that a token
+//! really cost. A node is computed when it is admitted. One that is admitted again adds to what is remembered of it, for as many
+//! evicted blocks as the cache has.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, RequestView};
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::density::without_noise;
 use crate::parts::ghosts::Ghosts;
-use crate::parts::greedy_clock::GreedyClock;
-use crate::parts::node_table::NodeTable;
+use crate::parts::greedy_clock::{GreedyClock, GreedyKey, GreedyOrder};
+use crate::parts::keyed::{Keyed, Nodes, Rule};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "pgdsf",
-    summary: "clock + uses * seconds per token of the requests that computed it, the smallest goes",
-    source: "Jin et al., RAGCache, 2024 (PGDSF)",
+    summary: "evicts the smallest clock + uses * seconds per token of the requests that computed it",
+    source: "Jin et al., RAGCache: efficient knowledge caching for retrieval-augmented generation, 2024 (PGDSF)",
     idea: "GreedyDual with the cost as it was measured: a token is dear in a request of which little was cached.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "uses in the past say little about uses to come",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
-        Box::new(Pgdsf::new(
+    build: BuildEviction::Alone(|context, _| {
+        Box::new(Keyed::new(Pgdsf::new(
             context.cache.capacity_blocks(),
             context.cache.block_tokens,
-        ))
-    },
+        )))
+    }),
 };
 
 /// Seconds per new token of the requests that computed a node.
@@ -45,7 +40,6 @@ struct Pgdsf {
     block_tokens: u32,
     memory_blocks: u64,
     clock: GreedyClock,
-    nodes: NodeTable<Computed>,
     ghosts: Ghosts<Computed>,
     present_seconds_per_token: f64,
 }
@@ -56,17 +50,19 @@ impl Pgdsf {
             block_tokens,
             memory_blocks: capacity_blocks,
             clock: GreedyClock::new(),
-            nodes: NodeTable::new(),
             ghosts: Ghosts::new(),
             present_seconds_per_token: 0.0,
         }
     }
 }
 
-impl EvictionPolicy for Pgdsf {
-    fn offer(&mut self, leaf: &Candidate) {
+impl Rule for Pgdsf {
+    type Order = GreedyOrder;
+    type State = Computed;
+
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> GreedyKey {
         let (ghosts, now) = (&mut self.ghosts, self.present_seconds_per_token);
-        let computed = self.nodes.entry(leaf.id, || {
+        let computed = nodes.states.entry(leaf.id, || {
             let before = ghosts.recall(leaf.first_block).unwrap_or_default();
             Computed {
                 sum: before.sum + now,
@@ -74,43 +70,24 @@ impl EvictionPolicy for Pgdsf {
             }
         });
         let mean = computed.sum / f64::from(computed.requests);
-        self.clock.offer(leaf, f64::from(leaf.uses) * mean);
+        self.clock.worth(leaf, f64::from(leaf.uses) * mean)
     }
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.clock.withdraw(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.clock.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.clock.evicted(evicted.id);
-        if let Some(&computed) = self.nodes.get(evicted.id) {
-            self.ghosts
-                .remember(evicted.first_block, evicted.blocks, computed);
-            self.ghosts.trim(self.memory_blocks);
-        }
-        if whole {
-            self.nodes.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.nodes.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.nodes.remove(head);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         self.clock.observe(request.now);
         let hit_tokens = request.hit_blocks * self.block_tokens;
         let new_tokens = request.prompt_tokens.saturating_sub(hit_tokens).max(1);
         self.present_seconds_per_token =
             without_noise(request.prefill.seconds / f64::from(new_tokens));
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, nodes: &mut Nodes<Self>) {
+        self.clock.evicted(evicted.id, &mut nodes.order);
+        if let Some(&computed) = nodes.states.get(evicted.id) {
+            self.ghosts
+                .remember(evicted.first_block, evicted.blocks, computed);
+            self.ghosts.trim(self.memory_blocks);
+        }
     }
 }
 
@@ -120,7 +97,7 @@ mod tests {
     use crate::admission::all;
     use crate::testing::{Trace, asks, context, victims};
     use params::Params;
-    use policy_api::{Pair, Work};
+    use policy_api::{EvictionPolicy, NodeId, Pair, Victim, WithdrawReason, Work};
 
     #[test]
     fn at_a_flat_cost_it_is_gdsf() {
@@ -130,7 +107,7 @@ mod tests {
 
     /// Makes the prefill of some requests dear.
     struct Dear {
-        inner: Pgdsf,
+        inner: Keyed<Pgdsf>,
         requests: &'static [u32],
     }
 
@@ -171,7 +148,7 @@ mod tests {
     fn what_was_dear_to_compute_stays() {
         let mut policy = Pair {
             eviction: Box::new(Dear {
-                inner: Pgdsf::new(2, 1),
+                inner: Keyed::new(Pgdsf::new(2, 1)),
                 requests: &[0],
             }),
             admission: (all::ENTRY.build)(&context(2, 0), &Params::parse(&[], "").unwrap()),

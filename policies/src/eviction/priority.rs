@@ -1,25 +1,18 @@
-//! Declared priorities, then LRU.
-//!
-//! Source: SGLang (`evict_policy.py`, `PriorityStrategy`) and TensorRT-LLM, whose priorities go from 0 to 100 with 35 as
-//! the default, and fall back to the default after a retention time. A request's priority holds for its whole path, so
-//! that of a node is the highest of all requests that went through it and whose retention has not ended.
-//!
-//! Reads declared hints; on a trace without any it is `lru`. Cost: as `lru`, and one visit to every node of the path. Do not
-//! use it where clients can ask for any priority they like.
+//! Declared priorities, then LRU. On a trace without hints it is `lru`.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, NodeId, Ranked, RequestView, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::node_table::NodeTable;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "priority",
-    summary: "the leaf of the lowest declared priority goes, then by last use",
-    source: "SGLang (evict_policy.py, PriorityStrategy); TensorRT-LLM (retention priorities)",
-    idea: "Whoever sends a request knows what it is worth. A node has the highest priority of all requests that went \
-           through it, until its retention time ends. Reads the hints priority and priority_ttl_us; without hints it is lru.",
+    summary: "evicts the leaf of the lowest declared priority; among equals by last use",
+    source: "SGLang (evict_policy.py, PriorityStrategy); TensorRT-LLM (priorities 0 to 100, default 35, with a retention time)",
+    idea: "Whoever sends a request knows what it is worth. A priority holds for the whole path, so a node has the highest one of \
+           all requests that used it and whose retention time has not ended. Reads the hints priority and priority_ttl_us.",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "clients can ask for any priority they like",
     params: &[Param {
@@ -29,11 +22,10 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "priority of what declares none, or whose retention has ended",
     }],
     track: Track::Declared,
-    build: |_, params| {
-        Box::new(Priority::new(
-            params.count("default").unwrap_or_default() as u32
-        ))
-    },
+    build: BuildEviction::Alone(|_, params| {
+        let default = params.count("default").unwrap_or_default() as u32;
+        Box::new(Keyed::new(Priority::new(default)))
+    }),
 };
 
 /// A priority and the time it ends.
@@ -48,8 +40,6 @@ struct Priority {
     now_us: i64,
     /// What the present request claims.
     present: Claim,
-    claims: NodeTable<Claim>,
-    ranked: Ranked<(u32, LruOrder)>,
     /// Leaves whose claim ends, by when.
     ends: Ranked<i64>,
     places: NodeTable<LruOrder>,
@@ -65,8 +55,6 @@ impl Priority {
             default,
             now_us: i64::MIN,
             present: default,
-            claims: NodeTable::new(),
-            ranked: Ranked::new(),
             ends: Ranked::new(),
             places: NodeTable::new(),
         }
@@ -94,75 +82,58 @@ impl Priority {
         }
     }
 
-    fn end_claims(&mut self) {
+    fn end_claims(&mut self, order: &mut Ranked<(u32, LruOrder)>) {
         while let Some((ends_us, id)) = self.ends.first_entry()
             && ends_us <= self.now_us
         {
             self.ends.remove(id);
             if let Some(place) = self.places.get(id) {
-                self.ranked.put(id, (self.default.priority, *place));
+                order.put(id, (self.default.priority, *place));
             }
         }
     }
-
-    fn take_off(&mut self, id: NodeId) {
-        self.ranked.remove(id);
-        self.ends.remove(id);
-    }
 }
 
-impl EvictionPolicy for Priority {
-    fn offer(&mut self, leaf: &Candidate) {
+impl Rule for Priority {
+    type Order = Ranked<(u32, LruOrder)>;
+    type State = Claim;
+
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (u32, LruOrder) {
         let present = self.present;
-        let claim = *self.claims.entry(leaf.id, || present);
+        let claim = *nodes.states.entry(leaf.id, || present);
         let claim = self.live(claim);
         let place = lru_order(leaf);
         self.places.put(leaf.id, place);
-        self.ranked.put(leaf.id, (claim.priority, place));
         self.ends.put(leaf.id, claim.ends_us);
-    }
-
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.take_off(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.take_off(evicted.id);
-        if whole {
-            self.claims.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.claims.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.claims.remove(head);
+        (claim.priority, place)
     }
 
     fn wants_path_nodes(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.now_us = request.arrival_us;
         self.present = self.claim_of(request);
-        for node in nodes {
-            let before = self.claims.get(node.id).copied().unwrap_or(self.default);
+        for node in path {
+            let before = nodes.states.get(node.id).copied().unwrap_or(self.default);
             let before = self.live(before);
             let higher = if before.priority > self.present.priority {
                 before
             } else {
                 self.present
             };
-            self.claims.put(node.id, higher);
+            nodes.states.put(node.id, higher);
         }
-        self.end_claims();
+        self.end_claims(&mut nodes.order);
+    }
+
+    fn withdrawn(&mut self, id: NodeId, _: WithdrawReason, _: &mut Nodes<Self>) {
+        self.ends.remove(id);
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, _: &mut Nodes<Self>) {
+        self.ends.remove(evicted.id);
     }
 }
 

@@ -1,27 +1,24 @@
 //! A leaf drawn by lot.
 //!
-//! A control: every leaf node evictable is as likely as any other. The number that is drawn next is fixed when something is
-//! evicted, so that being asked changes nothing.
-//!
-//! Cost: O(1). Do not use it, except to see what a rule is worth.
+//! The number that is drawn next is fixed when something is evicted, so that being asked for a victim changes nothing.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Victim, WithdrawReason};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::indexed_set::IndexedSet;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "random",
-    summary: "a leaf drawn by lot (a control)",
+    summary: "evicts a leaf drawn by lot (a control)",
     source: "control",
-    idea: "Every leaf is as likely as any other, by a seeded generator.",
+    idea: "Every leaf node is as likely as any other, by a seeded generator: it shows what a rule is worth.",
     cost: "O(1)",
     avoid_when: "anything is known of the traffic",
     params: &[],
     track: Track::Online,
-    build: |context, _| Box::new(Random::new(context.seed)),
+    build: BuildEviction::Alone(|context, _| Box::new(Random::new(context.seed))),
 };
 
 struct Random {

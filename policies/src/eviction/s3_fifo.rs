@@ -1,19 +1,19 @@
 //! S3-FIFO: three first-in-first-out queues.
 //!
-//! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023. Newcomers enter a small queue of a
-//! tenth of the cache; from its end a node that was used twice since moves to the main queue and any other goes, to be
-//! remembered in a ghost list as large as the main queue. A newcomer that is remembered enters the main queue at once. The
-//! main queue gives a node as many more rounds as it was used, three at most.
+//! ```text
+//!   newcomer --- remembered? --- yes --------------------------------> main queue --- used since? --- yes: one more round
+//!                    |                                                    ^                             (three at most)
+//!                    no ---> small queue, --- used twice since? --- yes --+               no: evicted
+//!                            a tenth of                    no: evicted, and remembered
+//!                            the cache
+//! ```
 //!
-//! Sizes are in blocks. A node that has children cannot go and would never reach the end of its queue, so it moves from the
-//! small to the main queue with its second use.
-//!
-//! Cost: as `lru`, and one visit to every node of the path. Do not use it where reuse comes later than the small queue and
-//! the ghosts reach back.
+//! The ghost list is as long as the main queue. Sizes are in blocks. A node that has children cannot be evicted and would never
+//! reach the end of its queue, so it moves from the small to the main queue with its second use.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::chances::Chances;
 use crate::parts::ghosts::Ghosts;
 use crate::parts::newcomers_last::NewcomersLast;
@@ -24,16 +24,17 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     summary: "a small queue for newcomers, a main queue for what was used, and ghosts",
     source: "Yang et al., FIFO queues are all you need for cache eviction, SOSP 2023",
     idea: "Most newcomers are never used again: let them pass through a tenth of the cache. What was used twice there, or \
-           comes back soon after it went, moves to the main queue, where each use is one more round (three at most).",
+           is admitted again soon after it was evicted, moves to the main queue, where each use is one more round (three at \
+           most).",
     cost: "O(log leaves) per offer, amortised; one visit to every node of the path",
     avoid_when: "reuse comes later than the small queue and the ghosts reach back",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
+    build: BuildEviction::Alone(|context, _| {
         Box::new(NewcomersLast::new(S3Fifo::new(
             context.cache.capacity_blocks(),
         )))
-    },
+    }),
 };
 
 /// Uses after its admission that move a node from the small to the main queue.

@@ -1,34 +1,28 @@
 //! Session-aware eviction.
 //!
-//! Source: a proposal for vLLM's offload connector. A session's score is last touch + 1500 * hits + 30000 / (1 + prefix
-//! depth / 8); the leaves of the lowest session go first, tail first. Every 500 touches all hits are multiplied by 0.9.
-//!
-//! A touch is a request, a hit one that found a prefix, and the depth that of the session's latest path, in blocks. A leaf
-//! belongs to the session that used it last.
-//!
-//! Cost: as `lru`; every 500 requests all sessions whose hits have not faded are ranked anew: a hit is worth less than a
-//! touch only after 35,000 requests, so that is up to 70 sessions a request in caches that hold so many. Do not use it where sessions share most of what they use, or where requests have no sessions.
+//! A touch is a request, a hit one that found a prefix, and the depth that of the session's latest path, in blocks. A leaf belongs to
+//! the session that used it last. Every 500 touches all hits are multiplied by 0.9.
 
-use std::cmp::Reverse;
-
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Tick, Victim, WithdrawReason};
+use policy_api::{Candidate, RequestView};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::groups::Groups;
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::groups::{Grouped, Groups};
+use crate::parts::keyed::{DeepestFirst, Keyed, Nodes, Rule, deepest_first};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "sae",
-    summary: "leaves of the session with the lowest score of recency, hits and depth go first, tail first",
+    summary: "evicts leaves of the session with the lowest score of recency, hits and depth, tail first",
     source: "proposal for vLLM's offload connector (session-aware eviction)",
     idea: "A session comes back as a whole: rank sessions, not blocks. Score = last touch + 1500 * hits + 30000 / (1 + depth \
            / 8); hits fade.",
-    cost: "O(log leaves) per offer, amortised; every 500 requests O(sessions that hit in the last 35,000), up \
-           to 70 a request: the one policy whose growth with the cache is more than a logarithm",
+    cost: "O(log leaves) per offer, amortised; every 500 requests all sessions whose hits have not faded are ranked anew. A hit \
+           is worth less than a touch only after 35,000 requests, so that is up to 70 sessions per request in caches that hold \
+           so many",
     avoid_when: "sessions share most of what they use, or requests have no sessions",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Sae::new()),
+    build: BuildEviction::Alone(|_, _| Box::new(Keyed::new(Sae::default()))),
 };
 
 const TOUCHES_PER_HIT: f64 = 1_500.0;
@@ -55,6 +49,7 @@ impl Session {
     }
 }
 
+#[derive(Default)]
 struct Sae {
     touches: u64,
     /// Group of a session.
@@ -63,20 +58,9 @@ struct Sae {
     sessions: Vec<Session>,
     /// Groups of the sessions that have hits.
     hitters: Vec<u32>,
-    leaves: Groups<(Reverse<u32>, Tick, Tick)>,
 }
 
 impl Sae {
-    fn new() -> Self {
-        Self {
-            touches: 0,
-            groups: FxHashMap::default(),
-            sessions: Vec::new(),
-            hitters: Vec::new(),
-            leaves: Groups::new(),
-        }
-    }
-
     fn session(&mut self, session: u64) -> &mut Session {
         let fresh = self.sessions.len() as u32;
         let group = *self.groups.entry(session).or_insert(fresh);
@@ -89,39 +73,32 @@ impl Sae {
         &mut self.sessions[group as usize]
     }
 
-    fn fade(&mut self) {
+    fn fade(&mut self, leaves: &mut Groups<DeepestFirst>) {
         self.hitters.retain(|group| {
             let session = &mut self.sessions[*group as usize];
             session.hits *= FADE;
             if session.hits < NO_HITS {
                 session.hits = 0.0;
             }
-            self.leaves.weigh(*group, session.score());
+            leaves.weigh(*group, session.score());
             session.hits > 0.0
         });
     }
 }
 
-impl EvictionPolicy for Sae {
-    fn offer(&mut self, leaf: &Candidate) {
-        let group = self.session(leaf.last_session).group;
-        let tie = (Reverse(leaf.depth_blocks), leaf.last_used, leaf.created);
-        self.leaves.put(leaf.id, group, 1.0, tie);
+impl Rule for Sae {
+    type Order = Groups<DeepestFirst>;
+    type State = ();
+
+    fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> Grouped<DeepestFirst> {
+        Grouped {
+            group: self.session(leaf.last_session).group,
+            score: 1.0,
+            tie: deepest_first(leaf),
+        }
     }
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.leaves.remove(id);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.leaves.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        self.leaves.remove(evicted.id);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], nodes: &mut Nodes<Self>) {
         self.touches += 1;
         let touches = self.touches;
         let session = self.session(request.session);
@@ -130,12 +107,12 @@ impl EvictionPolicy for Sae {
         let had_hits = session.hits > 0.0;
         session.hits += f64::from(u8::from(request.hit_blocks > 0));
         let (group, score, has_hits) = (session.group, session.score(), session.hits > 0.0);
-        self.leaves.weigh(group, score);
+        nodes.order.weigh(group, score);
         if has_hits && !had_hits {
             self.hitters.push(group);
         }
         if self.touches.is_multiple_of(FADE_TOUCHES) {
-            self.fade();
+            self.fade(&mut nodes.order);
         }
     }
 }

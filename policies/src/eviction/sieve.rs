@@ -1,15 +1,18 @@
 //! SIEVE: lazy promotion, quick demotion.
 //!
-//! Source: Zhang et al., "SIEVE is simpler than LRU", NSDI 2024. Nodes stay in the order they came. A hand moves from the
-//! oldest to the newest, clears the marks of those it passes, and evicts the first without one; it goes on from there next
-//! time. Unlike in CLOCK a node that is passed keeps its place, so newcomers are looked at soon and old favourites rarely.
-//! A node that has children keeps its place and its mark and is looked at when it becomes a leaf.
+//! Nodes stay in the order in which they were admitted. Unlike in CLOCK a node that is passed keeps its place, so newcomers are
+//! looked at soon and old favourites rarely. `*` is a mark; the hand `^` stands before the next node that it looks at:
 //!
-//! Cost: as `lru`. Do not use it where the working set moves in waves: favourites outlive their wave.
+//! ```text
+//!   a  b* c* d     evict:  the hand clears b and c, and evicts d      a  b  c
+//!      ^                                                              ^   past the newest it begins again
+//! ```
+//!
+//! A node that has children keeps its place and its mark and is looked at when it becomes a leaf.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::newcomers_last::NewcomersLast;
 use crate::parts::node_table::NodeTable;
 
@@ -17,26 +20,26 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "sieve",
     summary: "a hand passes from old to new, clears marks, and evicts the first leaf without one",
     source: "Zhang et al., SIEVE is simpler than LRU, NSDI 2024",
-    idea: "Used nodes stay in place and newcomers are sifted quickly: most of them never come back.",
+    idea: "Used nodes stay in place and newcomers are sifted quickly: most of them are never used again.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "the working set moves in waves",
+    avoid_when: "the working set moves in waves: favourites outlive their wave",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(NewcomersLast::new(Sieve::new())),
+    build: BuildEviction::Alone(|_, _| Box::new(NewcomersLast::new(Sieve::new()))),
 };
 
 /// The turn of the hand at which a place comes, and the place: the order in which the hand meets nodes.
 type Meeting = (u64, u64);
 
 #[derive(Clone, Copy)]
-struct State {
+struct SievePlace {
     place: u64,
     marked: bool,
     uses: u32,
 }
 
 struct Sieve {
-    nodes: NodeTable<State>,
+    nodes: NodeTable<SievePlace>,
     marked: Ranked<Meeting>,
     unmarked: Ranked<Meeting>,
     places: u64,
@@ -60,7 +63,7 @@ impl Sieve {
         (turn + u64::from(place < hand), place)
     }
 
-    fn put(&mut self, id: NodeId, state: State) {
+    fn put(&mut self, id: NodeId, state: SievePlace) {
         self.take_off(id);
         let meeting = self.meeting(state.place);
         if state.marked {
@@ -76,7 +79,7 @@ impl Sieve {
     }
 
     /// Moves the hand to a victim: the marks of those it meets before are cleared, all of them if the victim had one.
-    fn move_hand(&mut self, victim: State, whole: bool) {
+    fn move_hand(&mut self, victim: SievePlace, whole: bool) {
         let (turn, place) = self.meeting(victim.place);
         let before = self.passed((turn, place), victim.marked);
         let turn = turn + u64::from(victim.marked);
@@ -120,7 +123,7 @@ impl EvictionPolicy for Sieve {
         let places = &mut self.places;
         let state = self.nodes.entry(leaf.id, || {
             *places += 1;
-            State {
+            SievePlace {
                 place: *places,
                 marked: false,
                 uses: leaf.uses,

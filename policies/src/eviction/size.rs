@@ -1,24 +1,22 @@
 //! The largest first.
-//!
-//! Source: the ancestor of the GreedyDual family, which weighs size alone. A control that shows what length is worth.
-//!
-//! Cost: as `lru`. Do not use it where long nodes are the ones that come back, as the contexts of agents do.
 
 use std::cmp::Reverse;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "size",
-    summary: "the largest leaf node goes",
-    source: "control; the ancestor of GreedyDual-Size",
+    summary: "evicts the largest leaf node",
+    source: "control; the ancestor of GreedyDual-Size, which weighs size alone",
     idea: "One large node makes room for many small ones.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "long nodes are the ones that come back",
+    avoid_when: "long nodes are the ones that are reused, as the contexts of agents are",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(ByKey::new(|leaf| (Reverse(leaf.bytes), lru_order(leaf)))),
+    build: BuildEviction::Alone(|_, _| {
+        Box::new(by_key(|leaf| (Reverse(leaf.bytes), lru_order(leaf))))
+    }),
 };
 
 #[cfg(test)]

@@ -1,21 +1,16 @@
-//! Segmented LRU.
-//!
-//! Source: SGLang (`evict_policy.py`, `SLRUStrategy`, threshold 2). A leaf that two requests used is protected: it goes only
-//! when no other is left. Within both segments the longest unused goes.
-//!
-//! Cost: as `lru`. Do not use it where popularity moves: nothing leaves the protected segment while a newcomer is there.
+//! Segmented LRU: leaves used once, then protected ones; within both the longest unused first.
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{ByKey, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{by_key, lru_order};
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "slru",
-    summary: "leaves used twice go last, then by last use",
-    source: "SGLang (evict_policy.py, SLRUStrategy)",
+    summary: "evicts leaves used twice last; among equals by last use",
+    source: "SGLang (evict_policy.py, SLRUStrategy, threshold 2)",
     idea: "A second use is what tells a prefix worth keeping from a singleton.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "popularity moves: the protected segment is never aged",
+    avoid_when: "popularity moves: nothing leaves the protected segment while a newcomer is there",
     params: &[Param {
         name: "threshold",
         default: "2",
@@ -23,12 +18,12 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "uses from which a leaf is protected",
     }],
     track: Track::Online,
-    build: |_, params| {
+    build: BuildEviction::Alone(|_, params| {
         let threshold = params.count("threshold").unwrap_or_default();
-        Box::new(ByKey::new(move |leaf| {
+        Box::new(by_key(move |leaf| {
             (u64::from(leaf.uses) >= threshold, lru_order(leaf))
         }))
-    },
+    }),
 };
 
 #[cfg(test)]

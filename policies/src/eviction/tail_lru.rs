@@ -1,32 +1,32 @@
-//! LRU that first takes what the tail of the TTFT does not feel.
-//!
-//! Source: "Tail-Optimized LRU" (2025); details ours. A conversation whose next turn would start within the threshold even
-//! without some of its cached tail has that much to give for nothing: such blocks go first, by last use. When there are
-//! none left it is LRU.
+//! LRU that first evicts what the tail of the TTFT does not feel.
 //!
 //! The next turn is taken to be the path's last request, prompt and output, and as many tokens more as turns have added on
-//! average; a token takes as long as the requests so far needed for one. What a leaf has to give is judged when it is
-//! offered. With a threshold of zero it is `lru`.
+//! average; a token takes as long as the requests so far needed for one. What a leaf can spare is decided when it is offered:
 //!
-//! Cost: as `lru`. Do not use it where the mean matters, not the tail: it gives up short prefixes that many would hit.
+//! ```text
+//!   |<----------------- path ----------------->|<-- growth -->|
+//!   |  above the leaf  |  leaf   [   spare     |   budget     ]   the next turn recomputes as much within the threshold
+//! ```
+//!
+//! Leaves with something to spare are evicted first, by last use; when there are none left it is LRU, as it is with a threshold of
+//! zero.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, NodeId, Ranked, RequestView};
 use rustc_hash::FxHashMap;
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::node_table::NodeTable;
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::per_request::PerRequest;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "tail-lru",
-    summary: "first what no next turn needs to start within the threshold, then LRU",
+    summary: "evicts first what no next turn needs to start within the threshold, then LRU",
     source: "Tail-Optimized LRU, 2025 (details ours)",
     idea: "A short recompute is not felt in the tail: every conversation gives what its next turn can recompute within the \
            threshold before any gives more.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "the mean matters, not the tail",
+    avoid_when: "the mean matters, not the tail: it gives up short prefixes that many would hit",
     params: &[Param {
         name: "threshold",
         default: "200ms",
@@ -34,19 +34,21 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         help: "prefill time within which a next turn should start",
     }],
     track: Track::Online,
-    build: |context, params| {
-        Box::new(TailLru::new(
-            context.cache.block_tokens,
-            params.duration_us("threshold") as f64 / 1e6,
-        ))
-    },
+    build: BuildEviction::Alone(|context, params| {
+        Box::new(Keyed::new(TailLru {
+            block_tokens: context.cache.block_tokens,
+            threshold_seconds: params.duration_us("threshold") as f64 / 1e6,
+            ..TailLru::default()
+        }))
+    }),
 };
 
+#[derive(Default)]
 struct TailLru {
     block_tokens: u32,
-    threshold_s: f64,
-    /// Prefill so far: seconds, and the tokens they were spent on.
-    prefill_s: f64,
+    threshold_seconds: f64,
+    /// Prefill so far, and the tokens it was spent on.
+    prefill_seconds: f64,
     prefill_tokens: f64,
     /// Prompt and output tokens of every request.
     tokens: PerRequest<u32>,
@@ -54,33 +56,15 @@ struct TailLru {
     sessions: FxHashMap<u64, u32>,
     added_tokens: f64,
     turns: f64,
-    ranked: Ranked<(bool, LruOrder)>,
-    /// Blocks of a leaf's tail that are not needed, if any.
-    spare_blocks: NodeTable<u32>,
 }
 
 impl TailLru {
-    fn new(block_tokens: u32, threshold_s: f64) -> Self {
-        Self {
-            block_tokens,
-            threshold_s,
-            prefill_s: 0.0,
-            prefill_tokens: 0.0,
-            tokens: PerRequest::new(),
-            sessions: FxHashMap::default(),
-            added_tokens: 0.0,
-            turns: 0.0,
-            ranked: Ranked::new(),
-            spare_blocks: NodeTable::new(),
-        }
-    }
-
     /// Blocks of the leaf that the next turn can recompute, with what comes after them, within the threshold.
     fn spare_blocks(&self, leaf: &Candidate) -> u32 {
-        if self.prefill_s <= 0.0 {
+        if self.prefill_seconds <= 0.0 {
             return 0;
         }
-        let budget_tokens = self.threshold_s * self.prefill_tokens / self.prefill_s;
+        let budget_tokens = self.threshold_seconds * self.prefill_tokens / self.prefill_seconds;
         let growth_tokens = if self.turns > 0.0 {
             self.added_tokens / self.turns
         } else {
@@ -94,31 +78,27 @@ impl TailLru {
     }
 }
 
-impl EvictionPolicy for TailLru {
-    fn offer(&mut self, leaf: &Candidate) {
+impl Rule for TailLru {
+    type Order = Ranked<(bool, LruOrder)>;
+    /// Blocks of a leaf's tail that are not needed, if any.
+    type State = u32;
+
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (bool, LruOrder) {
         let spare = self.spare_blocks(leaf);
-        self.spare_blocks.put(leaf.id, spare);
-        self.ranked.put(leaf.id, (spare == 0, lru_order(leaf)));
+        nodes.states.put(leaf.id, spare);
+        (spare == 0, lru_order(leaf))
     }
 
-    fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
-        self.ranked.remove(id);
+    fn blocks(&self, first: NodeId, nodes: &Nodes<Self>) -> u32 {
+        match nodes.states.get(first) {
+            Some(&spare) if spare > 0 => spare,
+            _ => u32::MAX,
+        }
     }
 
-    fn victim(&mut self) -> Option<Victim> {
-        let id = self.ranked.first()?;
-        let spare = self.spare_blocks.get(id).copied().unwrap_or(0);
-        let blocks = if spare == 0 { u32::MAX } else { spare };
-        Some(Victim { id, blocks })
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, _: bool) {
-        self.ranked.remove(evicted.id);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         let hit_tokens = request.hit_blocks * self.block_tokens;
-        self.prefill_s += request.prefill.seconds;
+        self.prefill_seconds += request.prefill.seconds;
         self.prefill_tokens += f64::from(request.prompt_tokens.saturating_sub(hit_tokens));
         let tokens = request.prompt_tokens.saturating_add(request.output_tokens);
         self.tokens.note(request.index, tokens);

@@ -1,13 +1,12 @@
-//! 2Q: one first-in-first-out queue for newcomers, one LRU list for what came back.
+//! 2Q: one first-in-first-out queue for newcomers, one LRU list for what was admitted again. The full version, with Kin = 1/4 and
+//! Kout = 1/2 of the cache:
 //!
-//! Source: Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB 1994,
-//! the full version with Kin = 1/4 and Kout = 1/2 of the cache. Newcomers wait in a queue where a use changes nothing; what
-//! goes from it is remembered for a while, and if it comes back in that time it enters the main list, which is LRU. While
-//! the queue is longer than Kin it gives, else the main list.
+//! ```text
+//!   newcomer ---> queue (a use changes nothing) ---> evicted, and remembered ---> admitted again ---> main list (LRU) ---> evicted
+//! ```
 //!
-//! Sizes are in blocks. Nodes with children count where they are and cannot go; the leaves below them do.
-//!
-//! Cost: as `lru`. Do not use it where reuse comes soon and only once, as the next turn of a conversation does.
+//! While the queue is longer than Kin it is evicted from, else the main list. Sizes are in blocks. Nodes with children count where
+//! they are and cannot be evicted; the leaves below them can.
 
 use std::cmp::Reverse;
 
@@ -15,31 +14,31 @@ use policy_api::{
     Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
 };
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::newcomers_last::NewcomersLast;
 use crate::parts::node_table::NodeTable;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "2q",
-    summary: "newcomers queue; what comes back after it went is kept by last use",
-    source: "Johnson and Shasha, 2Q, VLDB 1994 (Kin = 1/4, Kout = 1/2)",
-    idea: "A use while the first is still fresh proves nothing: only what comes back after it left the queue enters the \
+    summary: "evicts newcomers in a queue; keeps what was admitted again after an eviction by last use",
+    source: "Johnson and Shasha, 2Q: a low overhead high performance buffer management replacement algorithm, VLDB 1994",
+    idea: "A use while the first is still fresh proves nothing: only what is asked for again after it left the queue enters the \
            main list.",
     cost: "O(log leaves) per offer, amortised",
-    avoid_when: "reuse comes soon and only once, as the next turn of a conversation does",
+    avoid_when: "reuse is soon and only once, as by the next turn of a conversation",
     params: &[],
     track: Track::Online,
-    build: |context, _| {
+    build: BuildEviction::Alone(|context, _| {
         Box::new(NewcomersLast::new(TwoQ::new(
             context.cache.capacity_blocks(),
         )))
-    },
+    }),
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Segment {
+enum TwoQSegment {
     Queue,
     Main,
 }
@@ -47,7 +46,7 @@ enum Segment {
 struct TwoQ {
     queue_capacity: u64,
     ghost_capacity: u64,
-    segments: NodeTable<Segment>,
+    segments: NodeTable<TwoQSegment>,
     /// Blocks of all nodes of the queue, evictable or not.
     queue_blocks: u64,
     queue: Ranked<(Tick, Reverse<u32>)>,
@@ -68,12 +67,12 @@ impl TwoQ {
         }
     }
 
-    fn join(&mut self, leaf: &Candidate) -> Segment {
+    fn join(&mut self, leaf: &Candidate) -> TwoQSegment {
         let segment = if self.ghosts.take_returned(leaf.first_block).is_some() {
-            Segment::Main
+            TwoQSegment::Main
         } else {
             self.queue_blocks += u64::from(leaf.blocks);
-            Segment::Queue
+            TwoQSegment::Queue
         };
         self.segments.put(leaf.id, segment);
         segment
@@ -92,11 +91,11 @@ impl EvictionPolicy for TwoQ {
             None => self.join(leaf),
         };
         match segment {
-            Segment::Queue => {
+            TwoQSegment::Queue => {
                 let place = (leaf.created, Reverse(leaf.depth_blocks));
                 self.queue.put(leaf.id, place);
             }
-            Segment::Main => self.main.put(leaf.id, lru_order(leaf)),
+            TwoQSegment::Main => self.main.put(leaf.id, lru_order(leaf)),
         }
     }
 
@@ -116,7 +115,7 @@ impl EvictionPolicy for TwoQ {
 
     fn evicted(&mut self, evicted: &Candidate, whole: bool) {
         self.take_off(evicted.id);
-        if self.segments.get(evicted.id) == Some(&Segment::Queue) {
+        if self.segments.get(evicted.id) == Some(&TwoQSegment::Queue) {
             self.queue_blocks -= u64::from(evicted.blocks);
             self.ghosts
                 .remember(evicted.first_block, evicted.blocks, ());
@@ -132,10 +131,10 @@ impl EvictionPolicy for TwoQ {
     }
 
     fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        if self.segments.remove(head) == Some(Segment::Queue) {
+        if self.segments.remove(head) == Some(TwoQSegment::Queue) {
             self.queue_blocks -= u64::from(head_blocks);
         }
-        if self.segments.get(tail) == Some(&Segment::Queue) {
+        if self.segments.get(tail) == Some(&TwoQSegment::Queue) {
             self.queue_blocks += u64::from(head_blocks);
         }
     }

@@ -1,37 +1,34 @@
 //! Least recently finished.
 //!
-//! Source: vLLM's block pool. A request holds its blocks while it nodes and gives them back when it has finished, its tail
-//! first; what was given back longest ago goes. In atomic replay a request finishes before the next arrives, so this is
-//! `lru`; in timed replay, where running requests pin their paths, it is not.
-//!
-//! A node's time is the latest of its last use and of the moment its pin, or that of anything evicted from below it, was
-//! given back. Cost: as `lru`. Do not use it where `lru` should not be used.
+//! A request holds its blocks while it runs and gives them back when it has finished, its tail first. Where requests are replayed
+//! one after another a request finishes before the next one arrives, so this is `lru`; where running requests pin their
+//! paths, it is not. A node's time is the latest of its last use and of the moment when its pin, or that of anything evicted
+//! from below it, was given back.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, NodeId, Ranked, RequestView, WithdrawReason};
 
-use crate::entry::{EvictionEntry, Track};
-use crate::parts::by_key::{LruOrder, lru_order};
-use crate::parts::node_table::NodeTable;
+use crate::entry::{BuildEviction, EvictionEntry, Track};
+use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
 use crate::parts::per_request::PerEvent;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "vllm",
-    summary: "the leaf given back longest ago goes, tail first",
+    summary: "evicts the leaf given back longest ago, tail first",
     source: "vLLM block pool (free queue)",
-    idea: "LRU by the time a request finished instead of when it came. Equal to lru in atomic replay.",
+    idea: "LRU by the time a request finished instead of when it arrived. Equal to lru where requests are replayed one after \
+           another.",
     cost: "O(log leaves) per offer, amortised",
     avoid_when: "reuse is regular but sparse, or singletons flood the cache",
     params: &[],
     track: Track::Online,
-    build: |_, _| Box::new(Vllm::new()),
+    build: BuildEviction::Alone(|_, _| Box::new(Keyed::new(Vllm::default()))),
 };
 
+#[derive(Default)]
 struct Vllm {
-    ranked: Ranked<(u64, LruOrder)>,
     /// Counts arrivals and pins given back.
     clock: u64,
     arrived: PerEvent<u64>,
-    nodes: NodeTable<Release>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -40,62 +37,38 @@ struct Release {
     released: u64,
 }
 
-impl Vllm {
-    fn new() -> Self {
-        Self {
-            ranked: Ranked::new(),
-            clock: 0,
-            arrived: PerEvent::new(),
-            nodes: NodeTable::new(),
-        }
-    }
-}
+impl Rule for Vllm {
+    type Order = Ranked<(u64, LruOrder)>;
+    type State = Release;
 
-impl EvictionPolicy for Vllm {
-    fn offer(&mut self, leaf: &Candidate) {
-        let state = self.nodes.entry(leaf.id, Release::default);
+    fn key(&mut self, leaf: &Candidate, nodes: &mut Nodes<Self>) -> (u64, LruOrder) {
+        let state = nodes.states.entry(leaf.id, Release::default);
         if std::mem::take(&mut state.pinned) {
             self.clock += 1;
             state.released = self.clock;
         }
         let time = state.released.max(self.arrived.at(leaf.last_used));
-        self.ranked.put(leaf.id, (time, lru_order(leaf)));
+        (time, lru_order(leaf))
     }
 
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.ranked.remove(id);
-        if why == WithdrawReason::Pinned {
-            self.nodes.entry(id, Release::default).pinned = true;
-        }
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.ranked.first().map(Victim::node)
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.ranked.remove(evicted.id);
-        let released = self.nodes.get(evicted.id).map_or(0, |state| state.released);
-        if let Some(parent) = evicted.parent {
-            let above = self.nodes.entry(parent, Release::default);
-            above.released = above.released.max(released);
-        }
-        if whole {
-            self.nodes.remove(evicted.id);
-        }
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.nodes.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, _: NodeId, _: u32) {
-        self.nodes.remove(head);
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
+    fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         self.clock += 1;
         self.arrived.note(request.now, self.clock);
+    }
+
+    fn withdrawn(&mut self, id: NodeId, why: WithdrawReason, nodes: &mut Nodes<Self>) {
+        if why == WithdrawReason::Pinned {
+            nodes.states.entry(id, Release::default).pinned = true;
+        }
+    }
+
+    fn evicted(&mut self, evicted: &Candidate, nodes: &mut Nodes<Self>) {
+        let state = nodes.states.get(evicted.id);
+        let released = state.map_or(0, |state| state.released);
+        if let Some(parent) = evicted.parent {
+            let above = nodes.states.entry(parent, Release::default);
+            above.released = above.released.max(released);
+        }
     }
 }
 

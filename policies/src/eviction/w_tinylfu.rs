@@ -1,16 +1,15 @@
 //! W-TinyLFU: a small window for newcomers, and a contest at the door of the main cache.
 //!
-//! Source: Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM ToS 2017; Caffeine.
-//! Newcomers enter a window of a hundredth of the cache, kept by last use. What the window has no room for contests with
-//! the main cache's own next victim: whichever was asked for more often by a sketch of all requests stays. The main cache
-//! is a segmented LRU: four fifths for what was used in it, the rest on probation.
+//! ```text
+//!   newcomer ---> window, a hundredth, by last use ---> contest ---> probation, a fifth ---> used ---> protected, four fifths
+//!                                                         |                    ^                           |
+//!                                                         +- the loser of its  +------- what is too much --+
+//!                                                            head and the main cache's next victim is evicted
+//! ```
 //!
-//! The contest is held between first blocks, whose counts are those of their whole nodes; the sketch counts every block of
-//! a path once a request. Sizes are in blocks. A node with children cannot go, so with its next use it leaves the window
-//! without a contest.
-//!
-//! Cost: as `lru`, one visit to every node of the path, and one count a block of the path. Do not use it where most reuse
-//! comes soon after the first use, as the next turn of a conversation does.
+//! The contest is held between first blocks, whose counts are those of their whole nodes; a sketch counts every block of a path once
+//! per request. Sizes are in blocks. A node with children cannot be evicted, so with its next use it leaves the window without a
+//! contest.
 
 use std::cmp::Reverse;
 
@@ -18,33 +17,35 @@ use policy_api::{
     Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
 };
 
-use crate::entry::{EvictionEntry, Track};
+use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::node_table::NodeTable;
 use crate::parts::sketch::Sketch;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "w-tinylfu",
-    summary: "a window of 1%, then a contest of counts against the main cache's next victim",
-    source: "Einziger, Friedman and Manes, TinyLFU, ACM ToS 2017; Caffeine",
+    summary: "a window of 1%, then a contest of counts against the main cache's next victim; evicts the loser",
+    source: "Einziger, Friedman and Manes, TinyLFU: a highly efficient cache admission policy, ACM ToS 2017; Caffeine",
     idea: "Recency rules in a small window; whoever wants to stay longer must have been asked for more often than what \
-           would have to go for it.",
-    cost: "O(log leaves) per offer, amortised; one visit to every node and one count a block of the path",
-    avoid_when: "most reuse comes soon after the first use, as the next turn of a conversation does",
+           would be evicted for it.",
+    cost: "O(log leaves) per offer, amortised; one visit to every node and one count per block of the path",
+    avoid_when: "most reuse is soon after the first use, as by the next turn of a conversation",
     params: &[],
     track: Track::Online,
-    build: |context, _| Box::new(WTinyLfu::new(context.cache.capacity_blocks())),
+    build: BuildEviction::Alone(|context, _| {
+        Box::new(WTinyLfu::new(context.cache.capacity_blocks()))
+    }),
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Segment {
+enum LfuSegment {
     Window,
     Probation,
     Protected,
 }
 
 #[derive(Clone, Copy)]
-struct State {
-    segment: Segment,
+struct LfuState {
+    segment: LfuSegment,
     /// The request at which it entered its segment.
     entered: Tick,
 }
@@ -52,9 +53,9 @@ struct State {
 /// Last use or entry, whichever is later; then the deeper first.
 type Place = (Tick, Reverse<u32>);
 
-/// What a leaf evictable is ranked and contested by.
+/// What an evictable leaf is ranked and contested by.
 #[derive(Clone, Copy)]
-struct Leaf {
+struct Contender {
     last_used: Tick,
     depth: Reverse<u32>,
     first_block: u32,
@@ -68,8 +69,8 @@ struct WTinyLfu {
     window_blocks: u64,
     main_blocks: u64,
     protected_blocks: u64,
-    nodes: NodeTable<State>,
-    leaves: NodeTable<Leaf>,
+    nodes: NodeTable<LfuState>,
+    leaves: NodeTable<Contender>,
     window: Ranked<Place>,
     probation: Ranked<Place>,
     protected: Ranked<Place>,
@@ -98,21 +99,21 @@ impl WTinyLfu {
         }
     }
 
-    fn ranked(&mut self, segment: Segment) -> &mut Ranked<Place> {
+    fn ranked(&mut self, segment: LfuSegment) -> &mut Ranked<Place> {
         match segment {
-            Segment::Window => &mut self.window,
-            Segment::Probation => &mut self.probation,
-            Segment::Protected => &mut self.protected,
+            LfuSegment::Window => &mut self.window,
+            LfuSegment::Probation => &mut self.probation,
+            LfuSegment::Protected => &mut self.protected,
         }
     }
 
-    fn put(&mut self, id: NodeId, state: State, leaf: Leaf) {
+    fn put(&mut self, id: NodeId, state: LfuState, leaf: Contender) {
         let place = (leaf.last_used.max(state.entered), leaf.depth);
         self.ranked(state.segment).put(id, place);
     }
 
     /// Adds blocks to a segment, or takes them off.
-    fn count(&mut self, segment: Segment, blocks: u32, add: bool) {
+    fn count(&mut self, segment: LfuSegment, blocks: u32, add: bool) {
         let change = |sum: &mut u64| {
             *sum = if add {
                 *sum + u64::from(blocks)
@@ -121,23 +122,23 @@ impl WTinyLfu {
             };
         };
         match segment {
-            Segment::Window => change(&mut self.window_blocks),
-            Segment::Probation => change(&mut self.main_blocks),
-            Segment::Protected => {
+            LfuSegment::Window => change(&mut self.window_blocks),
+            LfuSegment::Probation => change(&mut self.main_blocks),
+            LfuSegment::Protected => {
                 change(&mut self.main_blocks);
                 change(&mut self.protected_blocks);
             }
         }
     }
 
-    fn move_run(&mut self, id: NodeId, blocks: u32, to: Segment) {
-        let Some(&State { segment: from, .. }) = self.nodes.get(id) else {
+    fn move_node(&mut self, id: NodeId, blocks: u32, to: LfuSegment) {
+        let Some(&LfuState { segment: from, .. }) = self.nodes.get(id) else {
             return;
         };
         self.count(from, blocks, false);
         self.count(to, blocks, true);
         self.ranked(from).remove(id);
-        let state = State {
+        let state = LfuState {
             segment: to,
             entered: self.now,
         };
@@ -153,16 +154,16 @@ impl WTinyLfu {
             && let Some((id, leaf)) = first_of(&mut self.window, &self.leaves)
             && self.main_blocks + u64::from(leaf.blocks) <= self.main_capacity
         {
-            self.move_run(id, leaf.blocks, Segment::Probation);
+            self.move_node(id, leaf.blocks, LfuSegment::Probation);
         }
         while self.protected_blocks > self.protected_capacity
             && let Some((id, leaf)) = first_of(&mut self.protected, &self.leaves)
         {
-            self.move_run(id, leaf.blocks, Segment::Probation);
+            self.move_node(id, leaf.blocks, LfuSegment::Probation);
         }
     }
 
-    fn contender(&mut self) -> Option<(NodeId, Leaf)> {
+    fn contender(&mut self) -> Option<(NodeId, Contender)> {
         if self.window_blocks > self.window_capacity {
             first_of(&mut self.window, &self.leaves)
         } else {
@@ -170,20 +171,23 @@ impl WTinyLfu {
         }
     }
 
-    fn main_victim(&mut self) -> Option<(NodeId, Leaf)> {
+    fn main_victim(&mut self) -> Option<(NodeId, Contender)> {
         first_of(&mut self.probation, &self.leaves)
             .or_else(|| first_of(&mut self.protected, &self.leaves))
     }
 }
 
-fn first_of(ranked: &mut Ranked<Place>, leaves: &NodeTable<Leaf>) -> Option<(NodeId, Leaf)> {
+fn first_of(
+    ranked: &mut Ranked<Place>,
+    leaves: &NodeTable<Contender>,
+) -> Option<(NodeId, Contender)> {
     let id = ranked.first()?;
     Some((id, *leaves.get(id)?))
 }
 
 impl EvictionPolicy for WTinyLfu {
     fn offer(&mut self, leaf: &Candidate) {
-        let facts = Leaf {
+        let facts = Contender {
             last_used: leaf.last_used,
             depth: Reverse(leaf.depth_blocks),
             first_block: leaf.first_block,
@@ -191,10 +195,10 @@ impl EvictionPolicy for WTinyLfu {
         };
         self.leaves.put(leaf.id, facts);
         if self.nodes.get(leaf.id).is_none() {
-            self.count(Segment::Window, leaf.blocks, true);
+            self.count(LfuSegment::Window, leaf.blocks, true);
         }
-        let state = *self.nodes.entry(leaf.id, || State {
-            segment: Segment::Window,
+        let state = *self.nodes.entry(leaf.id, || LfuState {
+            segment: LfuSegment::Window,
             entered: leaf.created,
         });
         self.put(leaf.id, state, facts);
@@ -221,15 +225,15 @@ impl EvictionPolicy for WTinyLfu {
     }
 
     fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        let Some(&State { segment, .. }) = self.nodes.get(evicted.id) else {
+        let Some(&LfuState { segment, .. }) = self.nodes.get(evicted.id) else {
             return;
         };
         self.count(segment, evicted.blocks, false);
         self.withdraw(evicted.id, WithdrawReason::Used);
-        if segment != Segment::Window
+        if segment != LfuSegment::Window
             && let Some((winner, leaf)) = self.contender()
         {
-            self.move_run(winner, leaf.blocks, Segment::Probation);
+            self.move_node(winner, leaf.blocks, LfuSegment::Probation);
         }
         if whole {
             self.nodes.remove(evicted.id);
@@ -241,10 +245,10 @@ impl EvictionPolicy for WTinyLfu {
     }
 
     fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        if let Some(State { segment, .. }) = self.nodes.remove(head) {
+        if let Some(LfuState { segment, .. }) = self.nodes.remove(head) {
             self.count(segment, head_blocks, false);
         }
-        if let Some(&State { segment, .. }) = self.nodes.get(tail) {
+        if let Some(&LfuState { segment, .. }) = self.nodes.get(tail) {
             self.count(segment, head_blocks, true);
         }
     }
@@ -259,9 +263,11 @@ impl EvictionPolicy for WTinyLfu {
         for (above, node) in nodes.iter().enumerate() {
             let inner = above + 1 < nodes.len();
             match self.nodes.get(node.id).map(|state| state.segment) {
-                Some(Segment::Probation) => self.move_run(node.id, node.blocks, Segment::Protected),
-                Some(Segment::Window) if inner => {
-                    self.move_run(node.id, node.blocks, Segment::Protected);
+                Some(LfuSegment::Probation) => {
+                    self.move_node(node.id, node.blocks, LfuSegment::Protected);
+                }
+                Some(LfuSegment::Window) if inner => {
+                    self.move_node(node.id, node.blocks, LfuSegment::Protected);
                 }
                 _ => {}
             }

@@ -4,13 +4,24 @@ use std::collections::VecDeque;
 
 use policy_api::{NodeId, Ranked};
 
-use crate::parts::groups::Groups;
+use crate::parts::groups::{Grouped, Groups};
+use crate::parts::keyed::Order;
 use crate::parts::node_table::NodeTable;
 
 /// Leaves ordered by the weight of their class at their age times their own score, the smallest first; ties by `T`.
 ///
 /// Ages are in buckets, so that a leaf changes its place a few dozen times in its life and not at every request: an age
 /// counts as the lower edge of its bucket. The unit of age is the caller's.
+///
+/// Each class at each age is a group of [`Groups`]. A leaf of class 1 that is offered at age 0 flows through its row as time
+/// passes, and always counts with the weight of the group that it is in:
+///
+/// ```text
+///   age          0 ..    1 ..    2 ..    4 ..
+///   class 0      [ ]     [a]     [ ]     [b]       weights are set from outside, by what is learned
+///   class 1      [c] ->  [ ] ->  [ ] ->  [ ]
+///   flows        c       a       -               per age, in the order in which leaves go on to the next one
+/// ```
 pub(crate) struct Aging<T> {
     edges: Vec<i64>,
     now: i64,
@@ -19,17 +30,25 @@ pub(crate) struct Aging<T> {
     offers: u64,
     /// Per bucket its leaves in the order they go on to the next one. A leaf that is gone may still be listed.
     flows: Vec<VecDeque<Flowing>>,
-    /// Leaves that came into the middle of a flow, by when they go on.
-    late: Ranked<i64>,
+    /// Leaves that came into the middle of a flow, by when they go on: wider than the clock, so that no sum of a time and an age
+    /// is cut off at its end, where a leaf would be due for ever without being old enough.
+    late: Ranked<i128>,
 }
 
+/// Where a leaf is placed: its class, when its age began, its own score, and what decides among equals.
+#[derive(Clone, Copy)]
+pub(crate) struct Aged<T> {
+    pub(crate) class: u32,
+    pub(crate) since: i64,
+    pub(crate) score: f64,
+    pub(crate) tie: T,
+}
+
+/// A leaf, and the offer that it has its place from.
 #[derive(Clone, Copy)]
 struct Leaf<T> {
     offer: u64,
-    class: u32,
-    since: i64,
-    score: f64,
-    tie: T,
+    aged: Aged<T>,
 }
 
 /// A leaf in a flow, and the offer that put it there.
@@ -47,36 +66,11 @@ impl<T: Ord + Copy> Aging<T> {
             flows: vec![VecDeque::new(); edges.len()],
             edges,
             now: i64::MIN,
-            groups: Groups::new(),
+            groups: Groups::default(),
             leaves: NodeTable::new(),
             offers: 0,
             late: Ranked::new(),
         }
-    }
-
-    /// Offers a leaf whose age counts from `since`.
-    pub(crate) fn offer(&mut self, id: NodeId, class: u32, since: i64, score: f64, tie: T) {
-        self.offers += 1;
-        let leaf = Leaf {
-            offer: self.offers,
-            class,
-            since,
-            score,
-            tie,
-        };
-        self.late.remove(id);
-        self.leaves.put(id, leaf);
-        self.place(id, leaf);
-    }
-
-    pub(crate) fn withdraw(&mut self, id: NodeId) {
-        self.leaves.remove(id);
-        self.groups.remove(id);
-        self.late.remove(id);
-    }
-
-    pub(crate) fn first(&mut self) -> Option<NodeId> {
-        self.groups.first()
     }
 
     /// Lets time pass.
@@ -86,7 +80,7 @@ impl<T: Ord + Copy> Aging<T> {
             self.flow_into(bucket);
         }
         while let Some((due, id)) = self.late.first_entry()
-            && due <= self.now
+            && due <= i128::from(self.now)
         {
             self.late.remove(id);
             if let Some(&leaf) = self.leaves.get(id) {
@@ -105,13 +99,14 @@ impl<T: Ord + Copy> Aging<T> {
 
     /// Class of a leaf, and when its age began.
     pub(crate) fn get(&self, id: NodeId) -> Option<(u32, i64)> {
-        self.leaves.get(id).map(|leaf| (leaf.class, leaf.since))
+        let leaf = self.leaves.get(id)?;
+        Some((leaf.aged.class, leaf.aged.since))
     }
 
     /// Moves a leaf to another class.
     pub(crate) fn reclass(&mut self, id: NodeId, class: u32) {
-        if let Some(&leaf) = self.leaves.get(id) {
-            self.offer(id, class, leaf.since, leaf.score, leaf.tie);
+        if let Some(&Leaf { aged, .. }) = self.leaves.get(id) {
+            self.put(id, Aged { class, ..aged });
         }
     }
 
@@ -125,7 +120,7 @@ impl<T: Ord + Copy> Aging<T> {
     /// Moves on the leaves of the bucket before that have come of age.
     fn flow_into(&mut self, bucket: usize) {
         while let Some(&Flowing { id, offer, since }) = self.flows[bucket - 1].front()
-            && since.saturating_add(self.edges[bucket]) <= self.now
+            && self.age(since) >= self.edges[bucket]
         {
             self.flows[bucket - 1].pop_front();
             if let Some(&leaf) = self.leaves.get(id)
@@ -137,26 +132,57 @@ impl<T: Ord + Copy> Aging<T> {
     }
 
     fn place(&mut self, id: NodeId, leaf: Leaf<T>) {
-        let bucket = bucket_of(&self.edges, self.now.saturating_sub(leaf.since));
-        let group = self.group(leaf.class, bucket);
-        self.groups.put(id, group, leaf.score, leaf.tie);
+        let Aged {
+            class,
+            since,
+            score,
+            tie,
+        } = leaf.aged;
+        let bucket = bucket_of(&self.edges, self.age(since));
+        let group = self.group(class, bucket);
+        self.groups.put(id, Grouped { group, score, tie });
         let Some(next) = self.edges.get(bucket + 1) else {
             return;
         };
         let flow = &mut self.flows[bucket];
-        if flow.back().is_none_or(|last| last.since <= leaf.since) {
-            flow.push_back(Flowing {
-                id,
-                offer: leaf.offer,
-                since: leaf.since,
-            });
+        if flow.back().is_none_or(|last| last.since <= since) {
+            let offer = leaf.offer;
+            flow.push_back(Flowing { id, offer, since });
         } else {
-            self.late.put(id, leaf.since.saturating_add(*next));
+            self.late.put(id, i128::from(since) + i128::from(*next));
         }
+    }
+
+    /// Ages are differences, here and where due leaves are looked for: both agree, so whatever is due goes on to an older bucket.
+    fn age(&self, since: i64) -> i64 {
+        self.now.saturating_sub(since)
     }
 
     fn group(&self, class: u32, bucket: usize) -> u32 {
         class * self.edges.len() as u32 + bucket as u32
+    }
+}
+
+impl<T: Ord + Copy> Order for Aging<T> {
+    type Key = Aged<T>;
+
+    fn put(&mut self, id: NodeId, aged: Aged<T>) {
+        self.offers += 1;
+        let offer = self.offers;
+        let leaf = Leaf { offer, aged };
+        self.late.remove(id);
+        self.leaves.put(id, leaf);
+        self.place(id, leaf);
+    }
+
+    fn remove(&mut self, id: NodeId) {
+        self.leaves.remove(id);
+        self.groups.remove(id);
+        self.late.remove(id);
+    }
+
+    fn first(&mut self) -> Option<NodeId> {
+        self.groups.first()
     }
 }
 
@@ -198,6 +224,26 @@ mod tests {
         assert_eq!(bucket_of(&edges, i64::MAX), 59);
     }
 
+    /// At the end of the clock sums of a time and an age are cut off, differences are not.
+    #[test]
+    fn time_may_stand_still_at_its_end() {
+        for since in [i64::MIN, -1, 0, i64::MAX - 1, i64::MAX] {
+            let mut aging = Aging::new(geometric_edges(100, 1, 26));
+            let at = |since| Aged {
+                class: 0,
+                since,
+                score: 1.0,
+                tie: 0,
+            };
+            aging.put(NodeId(0), at(i64::MAX));
+            // Not in the order of the flow, so that it is late.
+            aging.put(NodeId(1), at(since));
+            aging.advance(i64::MAX);
+            aging.advance(i64::MAX);
+            assert_eq!(aging.counts(0).iter().sum::<f64>(), 2.0);
+        }
+    }
+
     #[derive(Clone, Debug)]
     enum Step {
         Offer(u32, u32, u8),
@@ -229,11 +275,12 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Offer(id, class, score) => {
-                        aging.offer(NodeId(id), class, now, f64::from(score), id);
-                        leaves.insert(id, (class, now, f64::from(score)));
+                        let score = f64::from(score);
+                        aging.put(NodeId(id), Aged { class, since: now, score, tie: id });
+                        leaves.insert(id, (class, now, score));
                     }
                     Step::Withdraw(id) => {
-                        aging.withdraw(NodeId(id));
+                        aging.remove(NodeId(id));
                         leaves.remove(&id);
                     }
                     Step::Advance(by) => {

@@ -2,15 +2,26 @@
 
 use policy_api::{Candidate, NodeId, Ranked, Score, Tick};
 
-use crate::parts::by_key::{LruOrder, lru_order};
+use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::per_request::PerEvent;
 
-/// Ranks leaves by their worth, which is what the clock showed at its last use plus a value. The clock is raised to the worth of what goes,
-/// so that whatever is not used grows old.
+/// What a leaf is worth, and its place among those worth as much.
+pub(crate) type GreedyKey = (Score, LruOrder);
+
+/// Leaves by their worth, the least first.
+pub(crate) type GreedyOrder = Ranked<GreedyKey>;
+
+/// A leaf's worth is what the clock showed at its last use plus a value. Whatever is evicted raises the clock to its worth, so that
+/// what is not used grows old:
+///
+/// ```text
+///   value   1 1 2     worth   1 1 2    clock 0
+///   evict the first           - 1 2    clock 1
+///   a newcomer of value 1     2 1 2    clock 1: it outlives what was as valuable, and equals the older of value 2
+/// ```
 pub(crate) struct GreedyClock {
     clock: f64,
     at_event: PerEvent<f64>,
-    ranked: Ranked<(Score, LruOrder)>,
 }
 
 impl GreedyClock {
@@ -18,30 +29,21 @@ impl GreedyClock {
         Self {
             clock: 0.0,
             at_event: PerEvent::new(),
-            ranked: Ranked::new(),
         }
     }
 
-    pub(crate) fn offer(&mut self, leaf: &Candidate, value: f64) {
+    pub(crate) fn worth(&self, leaf: &Candidate, value: f64) -> GreedyKey {
         let worth = self.at_event.at(leaf.last_used) + value;
-        self.ranked.put(leaf.id, (Score(worth), lru_order(leaf)));
+        (Score(worth), lru_order(leaf))
     }
 
-    pub(crate) fn withdraw(&mut self, id: NodeId) {
-        self.ranked.remove(id);
-    }
-
-    pub(crate) fn first(&mut self) -> Option<NodeId> {
-        self.ranked.first()
-    }
-
-    pub(crate) fn evicted(&mut self, id: NodeId) {
-        if let Some(((Score(worth), _), first)) = self.ranked.first_entry()
+    /// Something is evicted of a node that is still in the order.
+    pub(crate) fn evicted(&mut self, id: NodeId, order: &mut GreedyOrder) {
+        if let Some(((Score(worth), _), first)) = order.first_entry()
             && first == id
         {
             self.clock = self.clock.max(worth);
         }
-        self.ranked.remove(id);
     }
 
     pub(crate) fn observe(&mut self, now: Tick) {

@@ -2,19 +2,34 @@
 
 use policy_api::{InOrder, NodeId, Ranked, Score};
 
+use crate::parts::keyed::Order;
 use crate::parts::node_table::NodeTable;
 
 /// Leaves ordered by group weight times own score, the smallest first; ties by `T`, then by group. Within a group the own score
 /// orders, also where the weight is 0.
 ///
-/// When a weight changes, one number is compared anew instead of all members: a score that changes with time, or with
-/// what was learned, costs nothing per leaf as long as all leaves of a group change alike.
+/// ```text
+///   group   weight   members by own score       its first among the firsts
+///     0       2.0    3 (x)   5 (y)              6.0 (x)
+///     1       0.5    4 (z)   9 (w)              2.0 (z)   <- the first of all
+/// ```
+///
+/// When a weight changes, one number is compared anew instead of all members: a score that changes with time, or with what was
+/// learned, costs nothing per leaf as long as all leaves of a group change alike.
 pub(crate) struct Groups<T> {
     groups: Vec<Group<T>>,
     /// The first of every group that has members, by group number.
     firsts: Ranked<(Score, T)>,
     members: NodeTable<Member>,
     stamps: u64,
+}
+
+/// Where a leaf is placed: its group, its own score, and what decides among equals.
+#[derive(Clone, Copy)]
+pub(crate) struct Grouped<T> {
+    pub(crate) group: u32,
+    pub(crate) score: f64,
+    pub(crate) tie: T,
 }
 
 #[derive(Clone, Copy)]
@@ -38,18 +53,11 @@ type Entry<T> = (Score, T, NodeId, u64);
 const STALE_FACTOR: usize = 4;
 const STALE_FLOOR: usize = 16;
 
-impl<T: Ord + Copy> Groups<T> {
-    pub(crate) fn new() -> Self {
-        Self {
-            groups: Vec::new(),
-            firsts: Ranked::new(),
-            members: NodeTable::new(),
-            stamps: 0,
-        }
-    }
+impl<T: Ord + Copy> Order for Groups<T> {
+    type Key = Grouped<T>;
 
     /// Puts a leaf into a group, or moves it there. A new group weighs 1.
-    pub(crate) fn put(&mut self, id: NodeId, group: u32, score: f64, tie: T) {
+    fn put(&mut self, id: NodeId, Grouped { group, score, tie }: Grouped<T>) {
         self.remove(id);
         self.make_groups(group);
         self.stamps += 1;
@@ -66,7 +74,7 @@ impl<T: Ord + Copy> Groups<T> {
         }
     }
 
-    pub(crate) fn remove(&mut self, id: NodeId) {
+    fn remove(&mut self, id: NodeId) {
         if let Some(Member { group, stamp }) = self.members.remove(id) {
             let state = &mut self.groups[group as usize];
             state.live -= 1;
@@ -76,6 +84,25 @@ impl<T: Ord + Copy> Groups<T> {
         }
     }
 
+    fn first(&mut self) -> Option<NodeId> {
+        let group = self.firsts.first()?;
+        let (_, _, id, _) = self.groups[group.index()].entries.first()?;
+        Some(*id)
+    }
+}
+
+impl<T: Ord + Copy> Default for Groups<T> {
+    fn default() -> Self {
+        Self {
+            groups: Vec::new(),
+            firsts: Ranked::default(),
+            members: NodeTable::new(),
+            stamps: 0,
+        }
+    }
+}
+
+impl<T: Ord + Copy> Groups<T> {
     /// Gives a group its weight.
     pub(crate) fn weigh(&mut self, group: u32, weight: f64) {
         self.make_groups(group);
@@ -84,12 +111,6 @@ impl<T: Ord + Copy> Groups<T> {
         if state.live > 0 {
             self.refresh(group);
         }
-    }
-
-    pub(crate) fn first(&mut self) -> Option<NodeId> {
-        let group = self.firsts.first()?;
-        let (_, _, id, _) = self.groups[group.index()].entries.first()?;
-        Some(*id)
     }
 
     /// Leaves in a group.
@@ -162,14 +183,15 @@ mod tests {
         /// Against a scan of all leaves. The tie is the id's complement, so that equal scores are told apart.
         #[test]
         fn agrees_with_a_scan(steps in prop::collection::vec(step(), 1..200)) {
-            let mut groups = Groups::new();
+            let mut groups = Groups::default();
             let mut leaves = BTreeMap::new();
             let mut weights = [1.0; 4];
             for step in steps {
                 match step {
                     Step::Put(id, group, score) => {
-                        groups.put(NodeId(id), group, f64::from(score), 100 - id);
-                        leaves.insert(id, (group, f64::from(score)));
+                        let score = f64::from(score);
+                        groups.put(NodeId(id), Grouped { group, score, tie: 100 - id });
+                        leaves.insert(id, (group, score));
                     }
                     Step::Remove(id) => {
                         groups.remove(NodeId(id));

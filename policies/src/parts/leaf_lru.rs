@@ -2,14 +2,14 @@
 
 use policy_api::{Candidate, CandidateKind, EvictionPolicy, NodeId, Victim, WithdrawReason};
 
-use crate::parts::by_key::{ByKey, LruOrder, lru_order};
+use crate::parts::keyed::{Keyed, LruOrder, by_key, lru_order};
 
 /// Evicts the leaf used longest ago, with all it holds: the states of inner nodes stay until their leaves are gone.
-pub(crate) struct LeafLru(ByKey<LruOrder, fn(&Candidate) -> LruOrder>);
+pub(crate) struct LeafLru(Keyed<fn(&Candidate) -> LruOrder>);
 
 impl LeafLru {
     pub(crate) fn new() -> Self {
-        Self(ByKey::new(lru_order))
+        Self(by_key(lru_order))
     }
 }
 

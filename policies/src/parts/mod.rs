@@ -1,13 +1,13 @@
 //! What several policies are made of.
 
 pub(crate) mod aging;
-pub(crate) mod by_key;
 pub(crate) mod chances;
 pub(crate) mod density;
 pub(crate) mod ghosts;
 pub(crate) mod greedy_clock;
 pub(crate) mod groups;
 pub(crate) mod indexed_set;
+pub(crate) mod keyed;
 pub(crate) mod leaf_lru;
 pub(crate) mod newcomers_last;
 pub(crate) mod node_table;

@@ -1,4 +1,4 @@
-//! Room is made before anything comes in: what the present request admits goes last.
+//! Room is made before anything is admitted: what the present request admits is evicted last.
 //!
 //! In the cache a request's own fresh node is a leaf like any other, which lets a policy refuse it. Policies whose papers
 //! evict first and insert then (queues, above all) would meet the newcomer where they never expect one: at the hand of
@@ -10,6 +10,11 @@ use crate::parts::node_table::NodeTable;
 
 /// Keeps the newcomers of the present request from a policy, which hears of them when the next request begins. There is one
 /// where KV is per token; where states are saved there may be several, from the root down.
+///
+/// ```text
+///   cache:   observe(1)  offer(new)  victim()        evicted(old)   observe(2)
+///   policy:  observe(1)              victim(), old   evicted(old)   offer(new), observe(2)
+/// ```
 pub(crate) struct NewcomersLast<P> {
     policy: P,
     now: Option<Tick>,
@@ -105,12 +110,12 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
 mod tests {
     use super::*;
     use crate::admission::all;
-    use crate::parts::by_key::ByKey;
+    use crate::parts::keyed::by_key;
     use crate::testing::{Trace, asks, context, leaf, view};
     use params::Params;
     use policy_api::Pair;
 
-    /// Writes down what it is told of nodes that go.
+    /// Writes down what it is told of nodes that are evicted.
     #[derive(Default)]
     struct Hears(std::rc::Rc<std::cell::RefCell<Vec<u32>>>);
 
@@ -127,7 +132,7 @@ mod tests {
 
     /// The head of a split node is known, though the state that is saved at its end comes with the present request.
     #[test]
-    fn what_was_heard_of_is_told_when_it_goes() {
+    fn what_was_heard_of_is_told_when_it_is_evicted() {
         let heard = Hears::default();
         let evicted = heard.0.clone();
         let mut policy = NewcomersLast::new(heard);
@@ -152,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn the_newcomer_goes_only_when_nothing_else_is_left() {
+    fn the_newcomer_is_evicted_only_when_nothing_else_is_left() {
         // The youngest first: without the wrapper every newcomer would go at once.
-        let youngest = ByKey::new(|leaf: &Candidate| std::cmp::Reverse(leaf.created));
+        let youngest = by_key(|leaf| std::cmp::Reverse(leaf.created));
         let mut policy = Pair {
             eviction: Box::new(NewcomersLast::new(youngest)),
             admission: (all::ENTRY.build)(&context(2, 0), &Params::parse(&[], "").unwrap()),

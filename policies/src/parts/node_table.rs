@@ -2,7 +2,8 @@
 
 use policy_api::NodeId;
 
-/// A table by node. A node comes in with its first offer, or as the head of a split, and goes when it is evicted whole.
+/// A table by node. A node gets its state with its first offer, or as the head of a split, and loses it when it is evicted as a
+/// whole or merged.
 pub(crate) struct NodeTable<S> {
     states: Vec<Option<S>>,
 }
@@ -33,10 +34,13 @@ impl<S: Clone> NodeTable<S> {
         self.states.get_mut(id.index())?.take()
     }
 
-    /// The head of a split starts with the history of its tail.
+    /// The head of a split starts with the state of its tail.
     pub(crate) fn split(&mut self, head: NodeId, tail: NodeId) {
-        let state = self.get(tail).cloned();
-        *self.slot(head) = state;
+        match self.get(tail).cloned() {
+            Some(state) => self.put(head, state),
+            // The table of a rule that keeps no states stays empty.
+            None => drop(self.remove(head)),
+        }
     }
 
     fn slot(&mut self, id: NodeId) -> &mut Option<S> {

@@ -3,6 +3,7 @@
 use policy_api::{RequestIndex, Tick};
 
 /// A table by request. A request that was not seen has the value of the one before it.
+#[derive(Default)]
 pub(crate) struct PerRequest<V> {
     values: Vec<V>,
 }
@@ -31,6 +32,7 @@ impl<V: Copy + Default> PerRequest<V> {
 }
 
 /// What a clock showed at every event, noted at some of them: it stands still in between.
+#[derive(Default)]
 pub(crate) struct PerEvent<V> {
     values: Vec<V>,
 }

@@ -7,12 +7,21 @@ use policy_api::BlockId;
 /// The residents of a tree-aware LRU cache that evicts block by block, under any admission.
 ///
 /// Of the path of a request, later requests take over a leading part and eviction takes a tail, so that what the request was the
-/// last to use is a range of depths. A block is resident if its depth is still in the range of the request that used it last. So
-/// a request costs one load and one store a block, and eviction nothing that grows.
+/// last to use is a range of depths. With room for six blocks:
+///
+/// ```text
+///                        left of request 1     left of request 2     resident
+///   1 uses  a b c d      0..4  a b c d                               4
+///   2 uses  a b x y      2..4      c d         0..4  a b x y         6
+///   3 uses  z            2..3      c           0..4  a b x y         6, z included: d was the deepest of the oldest request
+/// ```
+///
+/// A block is resident if its depth is still in the range of the request that used it last. So a request costs one load and one
+/// store per block, and eviction nothing that grows.
 pub(crate) struct ShadowLru {
     capacity_blocks: u64,
     resident_blocks: u64,
-    /// Per block the request that used it last, counted from 1; 0 for none.
+    /// The request that used each block last, counted from 1; 0 for none.
     used_by: Vec<u32>,
     /// What is left of every request, the oldest first.
     left: VecDeque<Left>,
@@ -70,12 +79,12 @@ impl ShadowLru {
             .get_mut(used_by.checked_sub(self.oldest)? as usize)
     }
 
-    /// Blocks that can come in for nothing.
+    /// Blocks that can be admitted without an eviction.
     pub(crate) fn free_blocks(&self) -> u64 {
         self.capacity_blocks.saturating_sub(self.resident_blocks)
     }
 
-    /// The block that would go first, or one that was below it; none of the path that was touched last.
+    /// The block that would be evicted first, or one that was below it; none of the path that was touched last.
     pub(crate) fn victim(&mut self) -> Option<BlockId> {
         while self.left.len() > 1 && self.left[0].blocks() == 0 {
             self.forget_oldest();
@@ -84,7 +93,8 @@ impl ShadowLru {
         Some(oldest.deepest)
     }
 
-    /// Of the path that was touched last, of which `held` were resident, so many leading blocks come in. What is too much goes.
+    /// Of the path that was touched last, of which `held` were resident, so many leading blocks are admitted. What is too much is
+    /// evicted.
     pub(crate) fn admit(&mut self, path: &[BlockId], held: u32, blocks: u32) {
         let now = self.oldest + self.left.len() as u32 - 1;
         for &block in &path[held as usize..blocks as usize] {

@@ -4,17 +4,32 @@
 ///
 /// Ages are in buckets. What is neither used nor given up yet counts as being at risk at every age it has reached, so that
 /// those who have not come back are not forgotten (the life table of Kaplan and Meier, with hazards instead of steps). What
-/// was watched from some age on only is at risk from there on.
+/// was watched from some age on only is at risk from there on. Four things of one class, of which `d` is watched from age 1 on:
+///
+/// ```text
+///   age        0 ..      1 ..      2 ..      4 ..
+///   a          --------- used
+///   b          ------------------- lost
+///   c          ------------------- waiting
+///   d                    --------- used
+///   at risk    3         4         2            what is lost or waits has not been through its bucket: half of it counts
+///   used       0         1         1
+///   hazard     0         1/4       1/2
+/// ```
+///
+/// The pieces nest like this: a policy counts uses, losses and joins here as they happen; at a fit it adds what is
+/// [alive](super::aging::Aging::counts) by class and age, gets the worth of every class at every age, and makes that the weights
+/// of [`Aging`](super::aging::Aging).
 pub(crate) struct Survival {
     edges: Vec<i64>,
     /// A class starts as so many observations of what all classes do, and all classes as so many of what is assumed.
     prior: f64,
-    classes: Vec<Counts>,
-    all: Counts,
+    classes: Vec<AgeCounts>,
+    all: AgeCounts,
 }
 
 #[derive(Clone)]
-struct Counts {
+struct AgeCounts {
     used: Vec<f64>,
     lost: Vec<f64>,
     joined: Vec<f64>,
@@ -45,7 +60,7 @@ impl Survival {
     /// `edges` are the lower edges of the buckets, ascending from 0.
     pub(crate) fn new(edges: Vec<i64>, prior: f64) -> Self {
         Self {
-            all: Counts::new(edges.len()),
+            all: AgeCounts::new(edges.len()),
             classes: Vec::new(),
             edges,
             prior,
@@ -87,7 +102,7 @@ impl Survival {
             .collect();
         let assumed = vec![ASSUMED_HAZARD; buckets];
         let common = self.all.hazards(&all_alive, &assumed, self.prior);
-        let nothing = Counts::new(buckets);
+        let nothing = AgeCounts::new(buckets);
         let classes = alive.iter().enumerate().map(|(class, alive)| {
             let counts = self.classes.get(class).unwrap_or(&nothing);
             self.worth(&counts.hazards(alive, &common, self.prior), worth)
@@ -98,10 +113,10 @@ impl Survival {
         }
     }
 
-    fn class(&mut self, class: u32) -> &mut Counts {
+    fn class(&mut self, class: u32) -> &mut AgeCounts {
         let class = class as usize;
         if class >= self.classes.len() {
-            let none = Counts::new(self.edges.len());
+            let none = AgeCounts::new(self.edges.len());
             self.classes.resize(class + 1, none);
         }
         &mut self.classes[class]
@@ -192,7 +207,7 @@ impl Stretch {
     }
 }
 
-impl Counts {
+impl AgeCounts {
     fn new(buckets: usize) -> Self {
         let none = vec![0.0; buckets];
         Self {
@@ -249,7 +264,7 @@ mod tests {
     #[test]
     fn hazards_count_who_is_still_waiting() {
         // Ten reach bucket 1: four are used in it, two are lost and four wait in bucket 3.
-        let mut counts = Counts::new(4);
+        let mut counts = AgeCounts::new(4);
         counts.used[1] = 4.0;
         counts.lost[1] = 2.0;
         let alive = [0.0, 0.0, 0.0, 4.0];

@@ -64,7 +64,7 @@ fn serve(
     unit: EvictUnit,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u32, Vec<u32>)> {
+) -> Vec<(u64, Vec<u32>)> {
     serve_in(trace, config(capacity, unit, None), policy, name)
 }
 
@@ -74,7 +74,7 @@ fn serve_in(
     config: CacheConfig,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u32, Vec<u32>)> {
+) -> Vec<(u64, Vec<u32>)> {
     let mut cache = trace.cache_of(config);
     let happened = (0..trace.requests.len())
         .map(|index| {
@@ -82,7 +82,7 @@ fn serve_in(
             assert_eq!(cache.audit(), Ok(()), "{name}");
             let (used, most) = (cache.used_bytes(), config.capacity_bytes);
             assert!(used <= most, "{name} holds {used} of {most}");
-            (outcome.hit_blocks, cache.resident_blocks())
+            (outcome.counters.hit_blocks, cache.resident_blocks())
         })
         .collect();
     assert_eq!(cache.first_fault(), None, "{name} in {config:?}");
@@ -226,22 +226,12 @@ proptest! {
     }
 }
 
-/// Policies whose shares of the cache do not scale exactly, or that count blocks, and why.
-const NOT_TO_SCALE: &[(&str, &str)] = &[
-    (
-        "arc",
-        "its target is rounded to blocks; arc.rs has a test of its own",
-    ),
-    ("w-tinylfu", "a fifth of 99 blocks is rounded"),
-    (
-        "lmcache-cost",
-        "a prompt has one token more than its blocks",
-    ),
-    ("tail-lru", "a prompt has one token more than its blocks"),
-    ("lpc-like", "learns from the number of tokens"),
-    ("learned", "learns from the number of blocks"),
-    ("sae", "a session's score depends on its depth in blocks"),
-];
+/// Policies that see touches and shares of the cache only, so that what they do scales exactly. Whoever counts blocks or tokens on
+/// purpose is not here: `arc`, whose target is rounded to blocks, `w-tinylfu`, `lmcache-cost`, `tail-lru`, `lpc-like`,
+/// `learned` and `sae`.
+const SCALES: &str = "lru fifo filo mru lfu slru priority random depth-lru size vllm clock sieve s3-fifo 2q lru-k lirs gdsf lhd \
+    lecar cost-aware cost-aware(p=recency) cost-aware(p=frequency) cost-aware(p=kind) cost-aware(p=session) kvcache-wild \
+    pgdsf kvflow continuum parrot marconi sglang+ vllm+";
 
 /// 24: a request is one touch of a node, however many blocks the node has. So a trace whose every block is three blocks long
 /// hits the same at three times the capacity.
@@ -269,19 +259,15 @@ fn case_24_a_request_is_one_touch() {
     };
     let single = Trace::new(&asks(&paths));
     let triple = Trace::new(&asks(&paths.iter().map(tripled).collect::<Vec<_>>()));
-    let is_excluded = |eviction: &String| NOT_TO_SCALE.iter().any(|(name, _)| name == eviction);
-    for eviction in evictions()
-        .into_iter()
-        .filter(|eviction| !is_excluded(eviction))
-    {
-        let hits = |trace: &Trace, capacity: u64| -> Vec<u32> {
-            let mut policy = pair(&eviction, "all", capacity);
-            serve(trace, capacity, EvictUnit::Block, &mut policy, &eviction)
+    for eviction in SCALES.split_whitespace() {
+        let hits = |trace: &Trace, capacity: u64| -> Vec<u64> {
+            let mut policy = pair(eviction, "all", capacity);
+            serve(trace, capacity, EvictUnit::Block, &mut policy, eviction)
                 .into_iter()
                 .map(|(hits, _)| hits)
                 .collect()
         };
-        let expected: Vec<u32> = hits(&single, 100)
+        let expected: Vec<u64> = hits(&single, 100)
             .into_iter()
             .map(|hits| 3 * hits)
             .collect();

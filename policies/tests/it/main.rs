@@ -1,5 +1,6 @@
 //! What every registered policy must do: the conformance suite.
 
+mod clocks;
 mod invariants;
 mod registered;
 mod scenarios;

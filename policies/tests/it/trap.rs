@@ -124,7 +124,7 @@ impl Traffic {
         let requests = Replay::without_hints(&self.requests);
         cache.replay(requests, &mut pair, |served| {
             if served.index.index() >= first {
-                hit_tokens += u64::from(served.outcome.hit_blocks) * BLOCK_TOKENS;
+                hit_tokens += served.outcome.counters.hit_blocks * BLOCK_TOKENS;
             }
         });
         hit_tokens

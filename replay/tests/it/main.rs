@@ -4,4 +4,3 @@
 
 mod golden;
 mod mooncake;
-mod support;

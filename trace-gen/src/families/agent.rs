@@ -1,16 +1,17 @@
 //! Sessions of agents.
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use trace::Hints;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::conversation::{Conversation, Identity, Keep, Turn};
 use crate::draw::{Dist, count, unit};
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
-use crate::service::{self, Service};
+use crate::family::Family;
+use crate::parameters::{CHANCE, COUNT, DIST, TOKENS, count_from, parameters};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const AGENT: Family = Family {
@@ -28,9 +29,14 @@ cache agents need, and what policies make of long waits.",
         "trace-gen agent -o window.parquet --context window --context-tokens 32000 --window-tokens 24000",
         "trace-gen agent -o busy.parquet --arrivals closed --users 50 --session-gap 60",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        AgentParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[],
-    source: |values, rng, out| Ok(Box::new(Agents::read("step", values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Agents::read("step", params, rng, out)?)),
 };
 
 pub(crate) const CHAT: Family = Family {
@@ -69,233 +75,141 @@ that nobody tells you are over.",
         ("abandon", "0"),
         ("priority", "2"),
     ],
-    source: |values, rng, out| Ok(Box::new(Agents::read("turn", values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Agents::read("turn", params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param(
-        "goal-tokens",
-        "0.7*lognormal(5000,1.1)+0.3*lognormal(120000,0.8)",
-        "Tokens of the user's goal and what is attached to it",
-    ),
-    param(
-        "steps",
-        "lognormal(35,1.15)",
-        "Steps of a session, at least 1",
-    ),
-    param(
-        "output-tokens",
-        "lognormal(230,0.9)",
-        "Tokens of an answer: thought and call",
-    ),
-    param(
-        "fast-share",
-        "0.69",
-        "Share of the calls that go to fast tools (read, search, edit)",
-    ),
-    param("fast-seconds", "lognormal(9,0.7)", "Seconds of a fast tool"),
-    param(
-        "fast-result-tokens",
-        "lognormal(330,1.7)",
-        "Tokens of a fast tool's result",
-    ),
-    param(
-        "slow-share",
-        "0.26",
-        "Share of the calls that go to slow tools (build, test, sub-agent)",
-    ),
-    param(
-        "slow-seconds",
-        "lognormal(60,0.6)",
-        "Seconds of a slow tool",
-    ),
-    param(
-        "slow-result-tokens",
-        "lognormal(500,1.8)",
-        "Tokens of a slow tool's result",
-    ),
-    param(
-        "human-seconds",
-        "lognormal(700,1.3)",
-        "Seconds until a human answers: the rest of the calls",
-    ),
-    param(
-        "human-result-tokens",
-        "lognormal(600,1.8)",
-        "Tokens of a human's answer",
-    ),
-    param(
-        "late-humans",
-        "2",
-        "How many times likelier a call goes to a human at the end of a session than at its start",
-    ),
-    param(
-        "early-results",
-        "2",
-        "How many times as long as on average results are in the first tenth of a session, when an agent looks around",
-    ),
-    param(
-        "result-cap",
-        "0",
-        "Longest result in tokens: tools cut what is longer; 0: uncapped",
-    ),
-    param(
-        "context",
-        "compact",
-        "What a full context does: keep (the session ends), window, or compact",
-    ),
-    param(
-        "context-tokens",
-        "0.85*160000+0.15*900000",
-        "Longest prompt of a session; one that asks for a summary may have one more answer in it",
-    ),
-    param(
-        "window-tokens",
-        "uniform(40000,80000)",
-        "window: tokens kept, the goal and what stands before it among them; the oldest of the rest go",
-    ),
-    param(
-        "summary-tokens",
-        "lognormal(15000,1)",
-        "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \
-         and project",
-    ),
-    param(
-        "retry",
-        "0.01",
-        "Chance that a request fails without output and is sent again",
-    ),
-    param("retry-seconds", "5", "Seconds until it is sent again"),
-    param(
-        "rewind",
-        "0.025",
-        "Chance that the end of the context is replaced by other text after a step (an edit, an elision)",
-    ),
-    param(
-        "rewind-tokens",
-        "0.5*uniform(250,500)+0.5*lognormal(90000,0.8)",
-        "Tokens replaced then",
-    ),
-    param(
-        "abandon",
-        "0.002",
-        "Chance after each step that the session is abandoned",
-    ),
-    param("priority", "1", "Declared priority"),
-];
+parameters! {
+    AgentParams {
+        goal_tokens: Dist, TOKENS, "0.7*lognormal(5000,1.1)+0.3*lognormal(120000,0.8)",
+            "Tokens of the user's goal and what is attached to it";
+        steps: Dist, COUNT, "lognormal(35,1.15)",
+            "Steps of a session, at least 1";
+        output_tokens: Dist, TOKENS, "lognormal(230,0.9)",
+            "Tokens of an answer: thought and call";
+        fast_share: f64, CHANCE, "0.69",
+            "Share of the calls that go to fast tools (read, search, edit)";
+        fast_seconds: Dist, DIST, "lognormal(9,0.7)",
+            "Seconds of a fast tool";
+        fast_result_tokens: Dist, TOKENS, "lognormal(330,1.7)",
+            "Tokens of a fast tool's result";
+        slow_share: f64, CHANCE, "0.26",
+            "Share of the calls that go to slow tools (build, test, sub-agent)";
+        slow_seconds: Dist, DIST, "lognormal(60,0.6)",
+            "Seconds of a slow tool";
+        slow_result_tokens: Dist, TOKENS, "lognormal(500,1.8)",
+            "Tokens of a slow tool's result";
+        human_seconds: Dist, DIST, "lognormal(700,1.3)",
+            "Seconds until a human answers: the rest of the calls";
+        human_result_tokens: Dist, TOKENS, "lognormal(600,1.8)",
+            "Tokens of a human's answer";
+        late_humans: f64, Domain::Number(0.01, 100.0), "2",
+            "How many times likelier a call goes to a human at the end of a session than at its start";
+        early_results: f64, Domain::Number(0.0, 10.0), "2",
+            "How many times as long as on average results are in the first tenth of a session, when an agent looks around";
+        result_cap: u32, count_from(0), "0",
+            "Longest result in tokens: tools cut what is longer; 0: uncapped";
+        context: String, Domain::Choice(&["keep", "window", "compact"]), "compact",
+            "What a full context does: keep (the session ends), window, or compact";
+        context_tokens: Dist, TOKENS, "0.85*160000+0.15*900000",
+            "Longest prompt of a session; one that asks for a summary may have one more answer in it";
+        window_tokens: Dist, TOKENS, "uniform(40000,80000)",
+            "window: tokens kept, the goal and what stands before it among them; the oldest of the rest go";
+        summary_tokens: Dist, TOKENS, "lognormal(15000,1)",
+            "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \
+            and project";
+        retry: f64, Domain::Number(0.0, 0.9), "0.01",
+            "Chance that a request fails without output and is sent again";
+        retry_seconds: Dist, DIST, "5",
+            "Seconds until it is sent again";
+        rewind: f64, CHANCE, "0.025",
+            "Chance that the end of the context is replaced by other text after a step (an edit, an elision)";
+        rewind_tokens: Dist, TOKENS, "0.5*uniform(250,500)+0.5*lognormal(90000,0.8)",
+            "Tokens replaced then";
+        abandon: f64, CHANCE, "0.002",
+            "Chance after each step that the session is abandoned";
+        priority: u32, count_from(0), "1",
+            "Declared priority";
+    }
+}
 
 const TOOLS: [&str; 3] = ["fast", "slow", "human"];
 const SUMMARISE: &str = "summarise";
-
-/// Parameters of a tool class.
-struct Tool {
-    share: f64,
-    seconds: Dist,
-    result_tokens: Dist,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Context {
-    Keep,
-    Window,
-    Compact,
-}
 
 struct Agents {
     kind: &'static str,
     apps: Apps,
     service: Service,
-    goal_tokens: Dist,
-    steps: Dist,
-    output_tokens: Dist,
-    tools: [Tool; 3],
-    late_humans: f64,
-    early_results: f64,
-    result_cap: u32,
-    context: Context,
-    context_tokens: Dist,
-    window_tokens: Dist,
-    summary_tokens: Dist,
-    retry: f64,
-    retry_seconds: Dist,
-    rewind: f64,
-    rewind_tokens: Dist,
-    abandon: f64,
-    priority: u32,
+    params: AgentParams,
 }
 
 impl Agents {
     fn read(
         kind: &'static str,
-        values: &Values,
+        params: &Params,
         rng: &mut ChaCha8Rng,
         out: &mut Out,
     ) -> Result<Self, GenError> {
-        let [fast, slow] = [values.chance("fast-share")?, values.chance("slow-share")?];
-        if fast + slow > 1.0 + 1e-9 {
-            return Err(values.refused("slow-share", "at most what fast-share leaves of 1"));
+        let own = AgentParams::read(params);
+        if own.fast_share + own.slow_share > 1.0 + 1e-9 {
+            return Err(GenError::Parameter {
+                name: "slow-share",
+                found: own.slow_share.to_string(),
+                expected: format!(
+                    "at most what the fast-share of {} leaves of 1",
+                    own.fast_share
+                ),
+            });
         }
-        let cap = values.count("result-cap", 0..=u32::MAX)?;
         Ok(Self {
             kind,
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            goal_tokens: values.dist("goal-tokens")?,
-            steps: values.dist("steps")?,
-            output_tokens: values.dist("output-tokens")?,
-            tools: [
-                Tool::read(values, fast, ["fast-seconds", "fast-result-tokens"])?,
-                Tool::read(values, slow, ["slow-seconds", "slow-result-tokens"])?,
-                Tool::read(
-                    values,
-                    1.0 - fast - slow,
-                    ["human-seconds", "human-result-tokens"],
-                )?,
-            ],
-            late_humans: values.number("late-humans", 0.01..=100.0)?,
-            early_results: values.number("early-results", 0.0..=10.0)?,
-            result_cap: if cap == 0 { u32::MAX } else { cap },
-            context: match values.word("context", &["keep", "window", "compact"])? {
-                0 => Context::Keep,
-                1 => Context::Window,
-                _ => Context::Compact,
-            },
-            context_tokens: values.dist("context-tokens")?,
-            window_tokens: values.dist("window-tokens")?,
-            summary_tokens: values.dist("summary-tokens")?,
-            retry: values.number("retry", 0.0..=0.9)?,
-            retry_seconds: values.dist("retry-seconds")?,
-            rewind: values.chance("rewind")?,
-            rewind_tokens: values.dist("rewind-tokens")?,
-            abandon: values.chance("abandon")?,
-            priority: values.count("priority", 0..=u32::MAX)?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: own,
         })
     }
-}
 
-impl Tool {
-    fn read(values: &Values, share: f64, names: [&str; 2]) -> Result<Self, GenError> {
-        Ok(Self {
-            share,
-            seconds: values.dist(names[0])?,
-            result_tokens: values.dist(names[1])?,
-        })
+    /// Shares of the tool classes.
+    fn shares(&self) -> [f64; 3] {
+        let (fast, slow) = (self.params.fast_share, self.params.slow_share);
+        [fast, slow, 1.0 - fast - slow]
+    }
+
+    /// Seconds that a tool takes, and tokens of its result.
+    fn tool(&self, class: usize) -> (&Dist, &Dist) {
+        let own = &self.params;
+        match class {
+            0 => (&own.fast_seconds, &own.fast_result_tokens),
+            1 => (&own.slow_seconds, &own.slow_result_tokens),
+            _ => (&own.human_seconds, &own.human_result_tokens),
+        }
+    }
+
+    /// The longest result.
+    fn result_cap(&self) -> u32 {
+        match self.params.result_cap {
+            0 => u32::MAX,
+            cap => cap,
+        }
     }
 }
 
 impl Source for Agents {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut text = beginning.text;
         let shared_tokens = text.len_tokens();
-        text.grow(self.goal_tokens.some(&mut rng), &mut out.fresh);
+        text.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);
         let session = Draft {
             family: self,
             shared_tokens,
             goal_end: text.len_tokens(),
             // A context holds at least what the session begins with.
-            limit: self.context_tokens.count(&mut rng).max(text.len_tokens()),
+            limit: self
+                .params
+                .context_tokens
+                .count(&mut rng)
+                .max(text.len_tokens()),
             prompt: text.len_tokens(),
             turns: Vec::new(),
             rng,
@@ -305,7 +219,7 @@ impl Source for Agents {
             kind: self.kind,
             service: self.service,
             hints: Hints {
-                priority: Some(self.priority),
+                priority: Some(self.params.priority),
                 ..beginning.hints
             },
         };
@@ -327,12 +241,12 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn draw(mut self) -> Vec<Turn> {
-        let steps = self.family.steps.some(&mut self.rng);
+        let steps = self.family.params.steps.some(&mut self.rng);
         for step in 1..=steps {
-            while unit(&mut self.rng) < self.family.retry {
+            while unit(&mut self.rng) < self.family.params.retry {
                 self.fail();
             }
-            let ends = step == steps || unit(&mut self.rng) < self.family.abandon;
+            let ends = step == steps || unit(&mut self.rng) < self.family.params.abandon;
             if ends || !self.step(step, steps) {
                 self.last();
                 break;
@@ -343,24 +257,24 @@ impl Draft<'_> {
 
     /// A request that fails, and is sent again as it was.
     fn fail(&mut self) {
-        let wait_us = self.family.retry_seconds.micros(&mut self.rng);
+        let wait_us = self.family.params.retry_seconds.micros(&mut self.rng);
         self.push(0, None, wait_us, Keep::All, 0);
     }
 
     fn last(&mut self) {
-        let output = self.family.output_tokens.some(&mut self.rng);
+        let output = self.family.params.output_tokens.some(&mut self.rng);
         self.push(output, None, 0, Keep::All, 0);
     }
 
     /// A step and what its tool says; false where no prompt can follow.
     fn step(&mut self, step: u32, steps: u32) -> bool {
         let family = self.family;
-        let output = family.output_tokens.some(&mut self.rng);
+        let output = family.params.output_tokens.some(&mut self.rng);
         let place = self.tool(f64::from(step) / f64::from(steps));
-        let tool = &family.tools[place];
-        let wait_us = tool.seconds.micros(&mut self.rng);
-        let result = tool.result_tokens.draw(&mut self.rng) * self.early(step, steps);
-        let result = count(result).clamp(1, family.result_cap);
+        let (seconds, result_tokens) = family.tool(place);
+        let wait_us = seconds.micros(&mut self.rng);
+        let result = result_tokens.draw(&mut self.rng) * self.early(step, steps);
+        let result = count(result).clamp(1, family.result_cap());
         let end = self.prompt.saturating_add(output);
         let keep = self.rewound(end);
         let kept = if let Keep::First(tokens) = keep {
@@ -374,10 +288,10 @@ impl Draft<'_> {
             self.push(output, name, wait_us, keep, end - kept + result);
             return true;
         }
-        match family.context {
-            Context::Keep => return false,
-            Context::Window => {
-                let total = family.window_tokens.count(&mut self.rng);
+        match family.params.context.as_str() {
+            "keep" => return false,
+            "window" => {
+                let total = family.params.window_tokens.count(&mut self.rng);
                 let total = total.clamp(self.goal_end, self.limit);
                 let keep = Keep::Window {
                     pinned: self.goal_end,
@@ -386,7 +300,7 @@ impl Draft<'_> {
                 self.prompt = total.min(end.saturating_add(result));
                 self.push(output, name, wait_us, keep, result);
             }
-            Context::Compact => {
+            _ => {
                 self.prompt = end;
                 self.push(output, name, wait_us, Keep::All, 0);
                 self.summarise(result);
@@ -398,7 +312,12 @@ impl Draft<'_> {
     /// The request that makes a summary of the context, which then replaces it.
     fn summarise(&mut self, result: u32) {
         let room = (self.limit - self.shared_tokens).max(2);
-        let summary = self.family.summary_tokens.some(&mut self.rng).min(room - 1);
+        let summary = self
+            .family
+            .params
+            .summary_tokens
+            .some(&mut self.rng)
+            .min(room - 1);
         let grow = summary + result.min(room - summary);
         self.prompt = self.shared_tokens + grow;
         self.push(
@@ -411,10 +330,10 @@ impl Draft<'_> {
     }
 
     fn rewound(&mut self, end: u32) -> Keep {
-        if unit(&mut self.rng) >= self.family.rewind {
+        if unit(&mut self.rng) >= self.family.params.rewind {
             return Keep::All;
         }
-        let gone = self.family.rewind_tokens.count(&mut self.rng);
+        let gone = self.family.params.rewind_tokens.count(&mut self.rng);
         Keep::First(end.saturating_sub(gone).max(self.shared_tokens))
     }
 
@@ -422,7 +341,7 @@ impl Draft<'_> {
     /// that the mean stays.
     fn early(&self, step: u32, steps: u32) -> f64 {
         let (all, early) = (f64::from(steps), f64::from(steps.div_ceil(10)));
-        let factor = self.family.early_results.min(all / early);
+        let factor = self.family.params.early_results.min(all / early);
         match f64::from(step) <= early || all <= early {
             true => factor,
             false => (all - factor * early) / (all - early),
@@ -432,9 +351,9 @@ impl Draft<'_> {
     /// The class of a call. Humans become likelier, or less so, in a straight line; on average they keep their share.
     fn tool(&mut self, part: f64) -> usize {
         const HUMAN: usize = 2;
-        let late = self.family.late_humans;
+        let late = self.family.params.late_humans;
         let slope = 2.0 * (1.0 + (late - 1.0) * part) / (1.0 + late);
-        let [fast, slow, human] = [0, 1, HUMAN].map(|place| self.family.tools[place].share);
+        let [fast, slow, human] = self.family.shares();
         let at = unit(&mut self.rng);
         let human = (human * slope).min(1.0);
         if at < human || fast + slow <= 0.0 {

@@ -2,14 +2,14 @@
 
 use trace::Hints;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::{Dist, micros};
 use crate::error::GenError;
-use crate::params::{Param, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -24,7 +24,12 @@ token the whole path is read again, and remaining_uses counts the firings left."
         "trace-gen cron -o cron.parquet --sessions 200 --period-seconds 3600 --firings 24",
         "trace-gen cron -o checks.parquet --fresh-tokens 0 --output-tokens 1",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        CronParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("arrivals", "uniform"),
         ("apps", "4"),
@@ -32,59 +37,45 @@ token the whole path is read again, and remaining_uses counts the firings left."
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| {
+    source: |params, rng, out| {
         Ok(Box::new(Jobs {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            job_tokens: values.dist("job-tokens")?,
-            firings: values.dist("firings")?,
-            period_seconds: values.dist("period-seconds")?,
-            jitter_seconds: values.dist("jitter-seconds")?,
-            fresh_tokens: values.dist("fresh-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: CronParams::read(params),
         }))
     },
 };
 
-const PARAMS: &[Param] = &[
-    param(
-        "job-tokens",
-        "lognormal(6000,0.5)",
-        "Tokens of a job's instructions, the same at each firing",
-    ),
-    param("firings", "20", "Times that a job fires"),
-    param(
-        "period-seconds",
-        "oneof(300,600,900,3600)",
-        "Seconds from one firing of a job to the next",
-    ),
-    param("jitter-seconds", "exp(2)", "Seconds that a firing is late"),
-    param(
-        "fresh-tokens",
-        "lognormal(100,0.7)",
-        "Tokens of a firing that are new",
-    ),
-    param("output-tokens", "lognormal(20,0.7)", "Tokens of the output"),
-];
+parameters! {
+    CronParams {
+        job_tokens: Dist, TOKENS, "lognormal(6000,0.5)",
+            "Tokens of a job's instructions, the same at each firing";
+        firings: Dist, COUNT, "20",
+            "Times that a job fires";
+        period_seconds: Dist, DIST, "oneof(300,600,900,3600)",
+            "Seconds from one firing of a job to the next";
+        jitter_seconds: Dist, DIST, "exp(2)",
+            "Seconds that a firing is late";
+        fresh_tokens: Dist, TOKENS, "lognormal(100,0.7)",
+            "Tokens of a firing that are new";
+        output_tokens: Dist, TOKENS, "lognormal(20,0.7)",
+            "Tokens of the output";
+    }
+}
 
 struct Jobs {
     apps: Apps,
     service: Service,
-    job_tokens: Dist,
-    firings: Dist,
-    period_seconds: Dist,
-    jitter_seconds: Dist,
-    fresh_tokens: Dist,
-    output_tokens: Dist,
+    params: CronParams,
 }
 
 impl Source for Jobs {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut job = beginning.text;
-        job.grow(self.job_tokens.some(&mut rng), &mut out.fresh);
-        let period_seconds = self.period_seconds.draw(&mut rng);
+        job.grow(self.params.job_tokens.some(&mut rng), &mut out.fresh);
+        let period_seconds = self.params.period_seconds.draw(&mut rng);
         let hints = Hints {
             priority: Some(0),
             // The instructions are as fixed as the template.
@@ -94,21 +85,21 @@ impl Source for Jobs {
         };
         let mut layout = Layout::new(self.service, hints);
         let mut parent = None;
-        for firing in 0..self.firings.some(&mut rng) {
+        for firing in 0..self.params.firings.some(&mut rng) {
             let mut prompt = job.clone();
-            prompt.grow(self.fresh_tokens.count(&mut rng), &mut out.fresh);
+            prompt.grow(self.params.fresh_tokens.count(&mut rng), &mut out.fresh);
             let due_us = start
                 .at_us
                 .saturating_add(micros(period_seconds * f64::from(firing)));
             let late_us = if firing == 0 {
                 0
             } else {
-                self.jitter_seconds.micros(&mut rng)
+                self.params.jitter_seconds.micros(&mut rng)
             };
             let call = Call {
                 at_us: due_us.saturating_add(late_us),
                 prompt: &prompt,
-                output_tokens: self.output_tokens.some(&mut rng),
+                output_tokens: self.params.output_tokens.some(&mut rng),
                 kind: "job".into(),
                 tool: None,
                 parent,

@@ -1,17 +1,18 @@
 //! Several requests off one parent.
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use trace::Hints;
+use trace::synthetic::Text;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Done, Layout};
-use crate::service::{self, Service};
-use crate::text::Text;
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -27,73 +28,54 @@ wide, short-lived branches, and prefixes with many children of which one matters
         "trace-gen fanout -o best-of-8.parquet --mode best-of --branches 8",
         "trace-gen fanout -o calls.parquet --mode calls --branches uniform(1,6)",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        FanoutParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("apps", "3"),
         ("template-tokens", "lognormal(3000,0.5)"),
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| Ok(Box::new(Fanout::read(values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Fanout::read(params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param(
-        "mode",
-        "best-of",
-        "best-of (the same prompt several times), or calls (parallel tool calls, then a join)",
-    ),
-    param("branches", "4", "Requests side by side"),
-    param("rounds", "geometric(4)", "Rounds of a session"),
-    param(
-        "goal-tokens",
-        "lognormal(600,0.8)",
-        "Tokens of the first message",
-    ),
-    param("output-tokens", "lognormal(250,0.7)", "Tokens of an output"),
-    param(
-        "branch-tokens",
-        "lognormal(150,0.7)",
-        "calls: tokens that a branch adds to its parent's path",
-    ),
-    param(
-        "result-tokens",
-        "lognormal(300,0.9)",
-        "Tokens that join the context after a round, best-of; after each call, calls",
-    ),
-    param(
-        "pause-seconds",
-        "lognormal(2,1)",
-        "Seconds from the end of a round to the next",
-    ),
-];
+parameters! {
+    FanoutParams {
+        mode: String, Domain::Choice(&["best-of", "calls"]), "best-of",
+            "best-of (the same prompt several times), or calls (parallel tool calls, then a join)";
+        branches: Dist, COUNT, "4",
+            "Requests side by side";
+        rounds: Dist, COUNT, "geometric(4)",
+            "Rounds of a session";
+        goal_tokens: Dist, TOKENS, "lognormal(600,0.8)",
+            "Tokens of the first message";
+        output_tokens: Dist, TOKENS, "lognormal(250,0.7)",
+            "Tokens of an output";
+        branch_tokens: Dist, TOKENS, "lognormal(150,0.7)",
+            "calls: tokens that a branch adds to its parent's path";
+        result_tokens: Dist, TOKENS, "lognormal(300,0.9)",
+            "Tokens that join the context after a round, best-of; after each call, calls";
+        pause_seconds: Dist, DIST, "lognormal(2,1)",
+            "Seconds from the end of a round to the next";
+    }
+}
 
 struct Fanout {
     apps: Apps,
     service: Service,
-    calls: bool,
-    branches: Dist,
-    rounds: Dist,
-    goal_tokens: Dist,
-    output_tokens: Dist,
-    branch_tokens: Dist,
-    result_tokens: Dist,
-    pause_seconds: Dist,
+    params: FanoutParams,
 }
 
 impl Fanout {
-    fn read(values: &Values, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
+    fn read(params: &Params, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
         Ok(Self {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            calls: values.word("mode", &["best-of", "calls"])? == 1,
-            branches: values.dist("branches")?,
-            rounds: values.dist("rounds")?,
-            goal_tokens: values.dist("goal-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
-            branch_tokens: values.dist("branch-tokens")?,
-            result_tokens: values.dist("result-tokens")?,
-            pause_seconds: values.dist("pause-seconds")?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: FanoutParams::read(params),
         })
     }
 }
@@ -101,14 +83,14 @@ impl Fanout {
 impl Source for Fanout {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
-        prompt.grow(self.goal_tokens.some(&mut rng), &mut out.fresh);
+        prompt.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {
             priority: Some(1),
             ..beginning.hints
         };
-        let rounds = self.rounds.some(&mut rng);
+        let rounds = self.params.rounds.some(&mut rng);
         let mut draft = Draft {
             family: self,
             layout: Layout::new(self.service, hints),
@@ -117,7 +99,7 @@ impl Source for Fanout {
             rng,
         };
         for _ in 0..rounds {
-            prompt = match self.calls {
+            prompt = match self.params.mode == "calls" {
                 true => draft.calls(&prompt, out),
                 false => draft.best_of(&prompt, out),
             };
@@ -139,7 +121,7 @@ impl Draft<'_> {
     /// The same prompt several times; the first answer is the best. Returns the next prompt.
     fn best_of(&mut self, prompt: &Text, out: &mut Out) -> Text {
         let parent = self.parent;
-        let branches = self.family.branches.some(&mut self.rng);
+        let branches = self.family.params.branches.some(&mut self.rng);
         let answers: Vec<Done> = (0..branches)
             .map(|branch| self.branch(branch, prompt, parent, out))
             .collect();
@@ -149,7 +131,7 @@ impl Draft<'_> {
             .next()
             .map_or_else(|| prompt.clone(), |best| best.text);
         next.grow(
-            self.family.result_tokens.some(&mut self.rng),
+            self.family.params.result_tokens.some(&mut self.rng),
             &mut out.fresh,
         );
         next
@@ -160,7 +142,7 @@ impl Draft<'_> {
         let call = Call {
             at_us: self.at_us,
             prompt,
-            output_tokens: self.family.output_tokens.some(&mut self.rng),
+            output_tokens: self.family.params.output_tokens.some(&mut self.rng),
             kind: "parent".into(),
             tool: Some("calls"),
             parent: self.parent,
@@ -169,15 +151,15 @@ impl Draft<'_> {
         self.at_us = parent.end_us;
         let mut next = parent.text.clone();
         let mut answers = vec![];
-        for branch in 0..self.family.branches.some(&mut self.rng) {
+        for branch in 0..self.family.params.branches.some(&mut self.rng) {
             let mut own = parent.text.clone();
             own.grow(
-                self.family.branch_tokens.some(&mut self.rng),
+                self.family.params.branch_tokens.some(&mut self.rng),
                 &mut out.fresh,
             );
             answers.push(self.branch(branch, &own, Some(parent.place), out));
             next.grow(
-                self.family.result_tokens.some(&mut self.rng),
+                self.family.params.result_tokens.some(&mut self.rng),
                 &mut out.fresh,
             );
         }
@@ -189,7 +171,7 @@ impl Draft<'_> {
         let call = Call {
             at_us: self.at_us,
             prompt,
-            output_tokens: self.family.output_tokens.some(&mut self.rng),
+            output_tokens: self.family.params.output_tokens.some(&mut self.rng),
             kind: format!("branch-{branch}").into(),
             tool: None,
             parent,
@@ -200,7 +182,7 @@ impl Draft<'_> {
     /// The next round comes when the last of these has ended.
     fn join(&mut self, answers: &[Done]) {
         if let Some(last) = answers.iter().max_by_key(|done| done.end_us) {
-            let pause_us = self.family.pause_seconds.micros(&mut self.rng);
+            let pause_us = self.family.params.pause_seconds.micros(&mut self.rng);
             self.at_us = last.end_us.saturating_add(pause_us);
             self.parent = Some(last.place);
         }

@@ -2,14 +2,14 @@
 
 use trace::Hints;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -21,69 +21,56 @@ adds a part of its own, and by the reduce, which adds the maps' outputs; the gra
 of the plan is maps + 1, and 0 of everything else. The maps arrive together, the reduce when the last map has ended. Every \
 map is an agent of its own that runs once. For: policies that read declared uses, and bursts off one prefix.",
     examples: &["trace-gen mapreduce -o mapreduce.parquet --sessions 200 --maps 64"],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        MapReduceParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("apps", "3"),
         ("template-tokens", "lognormal(1500,0.5)"),
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| {
+    source: |params, rng, out| {
         Ok(Box::new(Jobs {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            maps: values.dist("maps")?,
-            shared_tokens: values.dist("shared-tokens")?,
-            plan_tokens: values.dist("plan-tokens")?,
-            part_tokens: values.dist("part-tokens")?,
-            map_output_tokens: values.dist("map-output-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: MapReduceParams::read(params),
         }))
     },
 };
 
-const PARAMS: &[Param] = &[
-    param("maps", "16", "Maps of a session"),
-    param(
-        "shared-tokens",
-        "lognormal(8000,0.5)",
-        "Tokens that plan, maps and reduce share beside the template",
-    ),
-    param("plan-tokens", "lognormal(300,0.5)", "Tokens of the plan"),
-    param(
-        "part-tokens",
-        "lognormal(1500,0.5)",
-        "Tokens of a map's own part",
-    ),
-    param(
-        "map-output-tokens",
-        "lognormal(200,0.6)",
-        "Tokens of a map's output",
-    ),
-    param(
-        "output-tokens",
-        "lognormal(500,0.5)",
-        "Tokens of the reduce's output",
-    ),
-];
+parameters! {
+    MapReduceParams {
+        maps: Dist, COUNT, "16",
+            "Maps of a session";
+        shared_tokens: Dist, TOKENS, "lognormal(8000,0.5)",
+            "Tokens that plan, maps and reduce share beside the template";
+        plan_tokens: Dist, TOKENS, "lognormal(300,0.5)",
+            "Tokens of the plan";
+        part_tokens: Dist, TOKENS, "lognormal(1500,0.5)",
+            "Tokens of a map's own part";
+        map_output_tokens: Dist, TOKENS, "lognormal(200,0.6)",
+            "Tokens of a map's output";
+        output_tokens: Dist, TOKENS, "lognormal(500,0.5)",
+            "Tokens of the reduce's output";
+    }
+}
 
 struct Jobs {
     apps: Apps,
     service: Service,
-    maps: Dist,
-    shared_tokens: Dist,
-    plan_tokens: Dist,
-    part_tokens: Dist,
-    map_output_tokens: Dist,
-    output_tokens: Dist,
+    params: MapReduceParams,
 }
 
 impl Source for Jobs {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut shared = beginning.text;
-        shared.grow(self.shared_tokens.some(&mut rng), &mut out.fresh);
+        shared.grow(self.params.shared_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {
             priority: Some(0),
             ..beginning.hints
@@ -92,17 +79,17 @@ impl Source for Jobs {
         let plan = Call {
             at_us: start.at_us,
             prompt: &shared,
-            output_tokens: self.plan_tokens.some(&mut rng),
+            output_tokens: self.params.plan_tokens.some(&mut rng),
             kind: "plan".into(),
             tool: Some("map"),
             parent: None,
         };
         let plan = layout.call(plan, &mut out.fresh);
         let (mut results, mut last) = (0_u32, plan.clone());
-        for map in 0..self.maps.some(&mut rng) {
+        for map in 0..self.params.maps.some(&mut rng) {
             let mut prompt = plan.text.clone();
-            prompt.grow(self.part_tokens.some(&mut rng), &mut out.fresh);
-            let output_tokens = self.map_output_tokens.some(&mut rng);
+            prompt.grow(self.params.part_tokens.some(&mut rng), &mut out.fresh);
+            let output_tokens = self.params.map_output_tokens.some(&mut rng);
             results = results.saturating_add(output_tokens);
             let call = Call {
                 at_us: plan.end_us,
@@ -122,7 +109,7 @@ impl Source for Jobs {
         let reduce = Call {
             at_us: last.end_us,
             prompt: &prompt,
-            output_tokens: self.output_tokens.some(&mut rng),
+            output_tokens: self.params.output_tokens.some(&mut rng),
             kind: "reduce".into(),
             tool: None,
             parent: Some(last.place),

@@ -1,13 +1,15 @@
 //! All of it at once.
 
+use params::{Domain, Params, find};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
 
-use super::{Family, find};
-use crate::arrivals;
+use super::single::SINGLE;
+use crate::arrivals::ArrivalParams;
 use crate::draw::unit;
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::family::Family;
+use crate::parameters::parameters;
 use crate::world::{Out, Session, Source, Start, Tenanted};
 
 pub(crate) const FAMILY: Family = Family {
@@ -22,29 +24,23 @@ at once, and fairness between tenants.",
         "trace-gen mixture -o mixture.parquet --sessions 2000 --session-gap 2 --tenants 5",
         "trace-gen mixture -o agents-and-noise.parquet --parts agent=1,oneshot=20 --set agent.context-tokens=32000",
     ],
-    params: &[arrivals::PARAMS, PARAMS],
+    params: &[ArrivalParams::PARAMS, MixtureParams::PARAMS],
     defaults: &[("sessions", "500"), ("session-gap", "3")],
-    source: |values, rng, out| Ok(Box::new(Mixture::read(values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Mixture::read(params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param(
-        "parts",
-        "agent=4,chat=20,fanout=4,mapreduce=2,multi-agent=2,rag=40,oneshot=40,cron=4,scan=0.2,version-roll=40",
-        "Families and their weights among the sessions",
-    ),
-    param("tenants", "3", "Tenants, numbered from 0"),
-    param(
-        "tenant-zipf",
-        "1.0",
-        "Exponent of the tenants' Zipf popularity; 0: all alike",
-    ),
-    param(
-        "set",
-        "",
-        "Parameters of parts, such as agent.steps=geometric(5);chat.apps=1",
-    ),
-];
+parameters! {
+    MixtureParams {
+        parts: String, Domain::Text("families with weights above 0, such as agent=1,chat=3"), "agent=4,chat=20,fanout=4,mapreduce=2,multi-agent=2,rag=40,oneshot=40,cron=4,scan=0.2,version-roll=40",
+            "Families and their weights among the sessions";
+        tenants: u32, Domain::Count(1, 100_000), "3",
+            "Tenants, numbered from 0";
+        tenant_zipf: f64, Domain::Number(0.0, 100.0), "1.0",
+            "Exponent of the tenants' Zipf popularity; 0: all alike";
+        set: String, Domain::Text("PART.PARAMETER=VALUE of families in the mixture, separated by ;"), "",
+            "Parameters of parts, such as agent.steps=geometric(5);chat.apps=1";
+    }
+}
 
 struct Mixture {
     /// Per tenant, the parts with their weights.
@@ -53,13 +49,12 @@ struct Mixture {
 }
 
 impl Mixture {
-    fn read(values: &Values, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
-        let parts = parts(values)?;
-        let tenants = values.count("tenants", 1..=100_000)?;
-        let exponent = values.number("tenant-zipf", 0.0..=100.0)?;
+    fn read(params: &Params, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
+        let own = MixtureParams::read(params);
+        let parts = parts(&own)?;
         let mut of_tenant = |_| {
-            let source = |(weight, family, values): &(f64, &Family, Values)| {
-                Ok((*weight, (family.source)(values, rng, out)?))
+            let source = |(weight, family, params): &(f64, &Family, Params)| {
+                Ok((*weight, (family.source)(params, rng, out)?))
             };
             parts
                 .iter()
@@ -67,40 +62,51 @@ impl Mixture {
                 .collect::<Result<Vec<_>, GenError>>()
         };
         Ok(Self {
-            tenants: (0..tenants).map(&mut of_tenant).collect::<Result<_, _>>()?,
-            popularity: Zipf::new(f64::from(tenants), exponent)
-                .map_err(|fault| values.refused("tenant-zipf", &fault.to_string()))?,
+            tenants: (0..own.tenants)
+                .map(&mut of_tenant)
+                .collect::<Result<_, _>>()?,
+            popularity: Zipf::new(f64::from(own.tenants), own.tenant_zipf).map_err(|fault| {
+                GenError::Parameter {
+                    name: "tenant-zipf",
+                    found: own.tenant_zipf.to_string(),
+                    expected: fault.to_string(),
+                }
+            })?,
         })
     }
 }
 
 /// The families, their weights and their parameters.
-fn parts(values: &Values) -> Result<Vec<(f64, &'static Family, Values)>, GenError> {
+fn parts(given: &MixtureParams) -> Result<Vec<(f64, &'static Family, Params)>, GenError> {
     let mut parts = Vec::new();
-    for part in values.text("parts").split(',') {
+    let refused = |name, found: &str, expected: &str| GenError::Parameter {
+        name,
+        found: format!("`{found}`"),
+        expected: expected.to_owned(),
+    };
+    for part in given.parts.split(',') {
         let refused = || {
-            values.refused(
+            refused(
                 "parts",
-                "families with weights above 0, such as agent=1,chat=3",
+                part,
+                "FAMILY=WEIGHT, the weight above 0 and at most 1e9",
             )
         };
         let (name, weight) = part.trim().split_once('=').ok_or_else(refused)?;
         let weight: f64 = weight.parse().map_err(|_| refused())?;
-        if !(weight > 0.0 && weight <= 1e9) || name == FAMILY.name {
+        if !(weight > 0.0 && weight <= 1e9) {
             return Err(refused());
         }
-        let family = find(name)?;
-        parts.push((weight, family, family.values()));
+        let family = *find("family of a mixture", SINGLE, |family| family.name, name)?;
+        parts.push((weight, family, family.params()));
     }
-    for setting in values
-        .text("set")
-        .split(';')
-        .filter(|setting| !setting.is_empty())
-    {
+    let settings = given.set.split(';');
+    for setting in settings.filter(|setting| !setting.is_empty()) {
         let refused = || {
-            values.refused(
+            refused(
                 "set",
-                "PART.PARAMETER=VALUE of families in the mixture, separated by ;",
+                setting,
+                "PART.PARAMETER=VALUE of a family in the mixture",
             )
         };
         let (place, value) = setting.split_once('=').ok_or_else(refused)?;
@@ -110,8 +116,8 @@ fn parts(values: &Values) -> Result<Vec<(f64, &'static Family, Values)>, GenErro
             .filter(|(_, family, _)| family.name == part)
             .peekable();
         found.peek().ok_or_else(refused)?;
-        for (_, _, values) in found {
-            values.set(name, value)?;
+        for (_, _, params) in found {
+            params.set(name, value)?;
         }
     }
     Ok(parts)

@@ -1,17 +1,18 @@
 //! One agent becomes many.
 
+use params::Params;
 use rand_chacha::ChaCha8Rng;
 use trace::Hints;
+use trace::synthetic::Text;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
-use crate::text::Text;
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -26,78 +27,58 @@ and policies that read steps_to_next.",
     examples: &[
         "trace-gen multi-agent -o team.parquet --sessions 100 --workers 6 --worker-steps geometric(8)",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        TeamParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("session-gap", "20"),
         ("apps", "3"),
         ("template-tokens", "lognormal(5000,0.5)"),
         ("projects", "2"),
     ],
-    source: |values, rng, out| Ok(Box::new(Teams::read(values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Teams::read(params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param("rounds", "geometric(3)", "Rounds of a session"),
-    param("workers", "uniform(2,5)", "Workers of a round"),
-    param("worker-steps", "geometric(6)", "Steps of a worker"),
-    param(
-        "goal-tokens",
-        "lognormal(800,0.8)",
-        "Tokens of the lead's goal",
-    ),
-    param(
-        "task-tokens",
-        "lognormal(400,0.7)",
-        "Tokens of a worker's task",
-    ),
-    param("output-tokens", "lognormal(200,0.8)", "Tokens of an output"),
-    param(
-        "result-tokens",
-        "lognormal(500,1.2)",
-        "Tokens of a tool's result in a worker's context",
-    ),
-    param(
-        "tool-seconds",
-        "lognormal(3,1.2)",
-        "Seconds of a worker's tool",
-    ),
-    param(
-        "report-tokens",
-        "lognormal(500,0.6)",
-        "Tokens of a worker's report in the lead's context",
-    ),
-];
+parameters! {
+    TeamParams {
+        rounds: Dist, COUNT, "geometric(3)",
+            "Rounds of a session";
+        workers: Dist, COUNT, "uniform(2,5)",
+            "Workers of a round";
+        worker_steps: Dist, COUNT, "geometric(6)",
+            "Steps of a worker";
+        goal_tokens: Dist, TOKENS, "lognormal(800,0.8)",
+            "Tokens of the lead's goal";
+        task_tokens: Dist, TOKENS, "lognormal(400,0.7)",
+            "Tokens of a worker's task";
+        output_tokens: Dist, TOKENS, "lognormal(200,0.8)",
+            "Tokens of an output";
+        result_tokens: Dist, TOKENS, "lognormal(500,1.2)",
+            "Tokens of a tool's result in a worker's context";
+        tool_seconds: Dist, DIST, "lognormal(3,1.2)",
+            "Seconds of a worker's tool";
+        report_tokens: Dist, TOKENS, "lognormal(500,0.6)",
+            "Tokens of a worker's report in the lead's context";
+    }
+}
 
 struct Teams {
     leads: Apps,
     workers_of: Apps,
     service: Service,
-    rounds: Dist,
-    workers: Dist,
-    worker_steps: Dist,
-    goal_tokens: Dist,
-    task_tokens: Dist,
-    output_tokens: Dist,
-    result_tokens: Dist,
-    tool_seconds: Dist,
-    report_tokens: Dist,
+    params: TeamParams,
 }
 
 impl Teams {
-    fn read(values: &Values, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
+    fn read(params: &Params, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
         Ok(Self {
-            leads: Apps::read(values, rng, out)?,
-            workers_of: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            rounds: values.dist("rounds")?,
-            workers: values.dist("workers")?,
-            worker_steps: values.dist("worker-steps")?,
-            goal_tokens: values.dist("goal-tokens")?,
-            task_tokens: values.dist("task-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
-            result_tokens: values.dist("result-tokens")?,
-            tool_seconds: values.dist("tool-seconds")?,
-            report_tokens: values.dist("report-tokens")?,
+            leads: Apps::read(params, rng, out)?,
+            workers_of: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: TeamParams::read(params),
         })
     }
 }
@@ -105,15 +86,15 @@ impl Teams {
 impl Source for Teams {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let lead = self.leads.pick(&mut rng, out);
-        let worker = self.workers_of.pick(&mut rng, out);
+        let lead = self.leads.pick(&mut rng, out)?;
+        let worker = self.workers_of.pick(&mut rng, out)?;
         let mut context = lead.text;
-        context.grow(self.goal_tokens.some(&mut rng), &mut out.fresh);
+        context.grow(self.params.goal_tokens.some(&mut rng), &mut out.fresh);
         let hints = |hints| Hints {
             priority: Some(1),
             ..hints
         };
-        let rounds = self.rounds.some(&mut rng);
+        let rounds = self.params.rounds.some(&mut rng);
         let mut draft = Draft {
             family: self,
             layout: Layout::new(self.service, hints(lead.hints)),
@@ -149,7 +130,7 @@ impl Draft<'_> {
         let call = Call {
             at_us: self.at_us,
             prompt: context,
-            output_tokens: self.family.output_tokens.some(&mut self.rng),
+            output_tokens: self.family.params.output_tokens.some(&mut self.rng),
             kind: "lead".into(),
             tool,
             parent: self.parent,
@@ -164,14 +145,14 @@ impl Draft<'_> {
     fn work(&mut self, context: &mut Text, out: &mut Out) {
         let (begins_us, lead) = (self.at_us, self.parent);
         let mut last = (begins_us, lead);
-        for worker in 0..self.family.workers.some(&mut self.rng) {
+        for worker in 0..self.family.params.workers.some(&mut self.rng) {
             (self.at_us, self.parent) = (begins_us, lead);
             self.worker(worker, out);
             if self.at_us >= last.0 {
                 last = (self.at_us, self.parent);
             }
             context.grow(
-                self.family.report_tokens.some(&mut self.rng),
+                self.family.params.report_tokens.some(&mut self.rng),
                 &mut out.fresh,
             );
         }
@@ -180,14 +161,17 @@ impl Draft<'_> {
 
     fn worker(&mut self, worker: u32, out: &mut Out) {
         let mut context = self.worker.clone();
-        context.grow(self.family.task_tokens.some(&mut self.rng), &mut out.fresh);
-        let steps = self.family.worker_steps.some(&mut self.rng);
+        context.grow(
+            self.family.params.task_tokens.some(&mut self.rng),
+            &mut out.fresh,
+        );
+        let steps = self.family.params.worker_steps.some(&mut self.rng);
         for step in 1..=steps {
             let last = step == steps;
             let call = Call {
                 at_us: self.at_us,
                 prompt: &context,
-                output_tokens: self.family.output_tokens.some(&mut self.rng),
+                output_tokens: self.family.params.output_tokens.some(&mut self.rng),
                 kind: format!("worker-{worker}").into(),
                 tool: Some(if last { "report" } else { "tool" }),
                 parent: self.parent,
@@ -196,11 +180,11 @@ impl Draft<'_> {
             self.parent = Some(done.place);
             self.at_us = done.end_us;
             if !last {
-                let seconds = self.family.tool_seconds.micros(&mut self.rng);
+                let seconds = self.family.params.tool_seconds.micros(&mut self.rng);
                 self.at_us = self.at_us.saturating_add(seconds);
                 context = done.text;
                 context.grow(
-                    self.family.result_tokens.some(&mut self.rng),
+                    self.family.params.result_tokens.some(&mut self.rng),
                     &mut out.fresh,
                 );
             }

@@ -2,14 +2,14 @@
 
 use trace::Hints;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, param};
+use crate::family::Family;
+use crate::parameters::{TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -20,7 +20,12 @@ Every session is one request: its application's template, then text that nobody 
 ever read again (remaining_uses is 0). By default 3% of the prompt tokens repeat. For: admission policies, which should \
 keep such requests out, and noise in a mixture.",
     examples: &["trace-gen oneshot -o oneshot.parquet --sessions 5000 --session-gap 0.5"],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        OneshotParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("sessions", "1000"),
         ("session-gap", "1"),
@@ -29,42 +34,36 @@ keep such requests out, and noise in a mixture.",
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| {
+    source: |params, rng, out| {
         Ok(Box::new(Oneshots {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            prompt_tokens: values.dist("prompt-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: OneshotParams::read(params),
         }))
     },
 };
 
-const PARAMS: &[Param] = &[
-    param(
-        "prompt-tokens",
-        "lognormal(3000,0.7)",
-        "Tokens after the template",
-    ),
-    param(
-        "output-tokens",
-        "lognormal(150,0.8)",
-        "Tokens of the output",
-    ),
-];
+parameters! {
+    OneshotParams {
+        prompt_tokens: Dist, TOKENS, "lognormal(3000,0.7)",
+            "Tokens after the template";
+        output_tokens: Dist, TOKENS, "lognormal(150,0.8)",
+            "Tokens of the output";
+    }
+}
 
 struct Oneshots {
     apps: Apps,
     service: Service,
-    prompt_tokens: Dist,
-    output_tokens: Dist,
+    params: OneshotParams,
 }
 
 impl Source for Oneshots {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
-        prompt.grow(self.prompt_tokens.some(&mut rng), &mut out.fresh);
+        prompt.grow(self.params.prompt_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {
             priority: Some(0),
             ..beginning.hints
@@ -73,7 +72,7 @@ impl Source for Oneshots {
         let call = Call {
             at_us: start.at_us,
             prompt: &prompt,
-            output_tokens: self.output_tokens.some(&mut rng),
+            output_tokens: self.params.output_tokens.some(&mut rng),
             kind: "oneshot".into(),
             tool: None,
             parent: None,

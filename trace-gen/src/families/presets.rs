@@ -1,8 +1,9 @@
 //! Workloads known by name: a family and settings.
 
-use super::Family;
+use params::Params;
+
 use crate::error::GenError;
-use crate::params::Values;
+use crate::family::Family;
 
 /// A named workload.
 #[derive(Debug)]
@@ -94,11 +95,11 @@ impl Preset {
     ///
     /// # Errors
     /// Where the family has no such parameter.
-    pub fn values(&self, family: &Family) -> Result<Values, GenError> {
-        let mut values = family.values();
+    pub fn params(&self, family: &Family) -> Result<Params, GenError> {
+        let mut params = family.params();
         for (name, value) in self.settings {
-            values.set(name, value)?;
+            params.set(name, value)?;
         }
-        Ok(values)
+        Ok(params)
     }
 }

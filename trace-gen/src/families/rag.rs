@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Zipf};
 use trace::Hints;
+use trace::synthetic::{Chains, Piece};
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
-use crate::text::{Chains, Piece};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -30,7 +31,12 @@ trees with very wide nodes.",
         "trace-gen rag -o rag.parquet --sessions 5000 --order fixed",
         "trace-gen rag -o rag-tokens.parquet --tokens --passages 3 --corpus 100",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        RagParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("sessions", "1000"),
         ("session-gap", "2"),
@@ -39,69 +45,55 @@ trees with very wide nodes.",
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| Ok(Box::new(Rag::read(values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Rag::read(params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param("corpus", "2000", "Passages that there are"),
-    param(
-        "passage-zipf",
-        "1.0",
-        "Exponent of the passages' Zipf popularity; 0: all alike",
-    ),
-    param("passage-tokens", "uniform(200,512)", "Tokens of a passage"),
-    param(
-        "passages",
-        "uniform(3,6)",
-        "Passages of a request, all different",
-    ),
-    param(
-        "order",
-        "retrieved",
-        "retrieved (in the order in which they were drawn), or fixed (popular ones first)",
-    ),
-    param(
-        "question-tokens",
-        "lognormal(60,0.8)",
-        "Tokens of the question",
-    ),
-    param(
-        "output-tokens",
-        "lognormal(250,0.7)",
-        "Tokens of the answer",
-    ),
-];
+parameters! {
+    RagParams {
+        corpus: u32, Domain::Count(1, 10_000_000), "2000",
+            "Passages that there are";
+        passage_zipf: f64, Domain::Number(0.0, 100.0), "1.0",
+            "Exponent of the passages' Zipf popularity; 0: all alike";
+        passage_tokens: Dist, TOKENS, "uniform(200,512)",
+            "Tokens of a passage";
+        passages: Dist, COUNT, "uniform(3,6)",
+            "Passages of a request, all different";
+        order: String, Domain::Choice(&["retrieved", "fixed"]), "retrieved",
+            "retrieved (in the order in which they were drawn), or fixed (popular ones first)";
+        question_tokens: Dist, TOKENS, "lognormal(60,0.8)",
+            "Tokens of the question";
+        output_tokens: Dist, TOKENS, "lognormal(250,0.7)",
+            "Tokens of the answer";
+    }
+}
 
 struct Rag {
     apps: Apps,
     service: Service,
+    params: RagParams,
     corpus: Vec<Piece>,
     popularity: Zipf<f64>,
-    passages: Dist,
-    fixed: bool,
-    question_tokens: Dist,
-    output_tokens: Dist,
     /// What follows each beginning that sessions share.
     chains: BTreeMap<(usize, usize), Chains>,
 }
 
 impl Rag {
-    fn read(values: &Values, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
-        let corpus = values.count("corpus", 1..=10_000_000)?;
-        let tokens = values.dist("passage-tokens")?;
-        let exponent = values.number("passage-zipf", 0.0..=100.0)?;
+    fn read(params: &Params, rng: &mut ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
+        let own = RagParams::read(params);
+        let apps = Apps::read(params, rng, out)?;
+        let tokens = &own.passage_tokens;
+        let piece = |_| out.fresh.piece(tokens.some(rng));
+        let popularity = Zipf::new(f64::from(own.corpus), own.passage_zipf);
         Ok(Self {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            corpus: (0..corpus)
-                .map(|_| out.fresh.piece(tokens.some(rng)))
-                .collect(),
-            popularity: Zipf::new(f64::from(corpus), exponent)
-                .map_err(|fault| values.refused("passage-zipf", &fault.to_string()))?,
-            passages: values.dist("passages")?,
-            fixed: values.word("order", &["retrieved", "fixed"])? == 1,
-            question_tokens: values.dist("question-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
+            apps,
+            service: Service::read(params),
+            corpus: (0..own.corpus).map(piece).collect(),
+            popularity: popularity.map_err(|fault| GenError::Parameter {
+                name: "passage-zipf",
+                found: own.passage_zipf.to_string(),
+                expected: fault.to_string(),
+            })?,
+            params: own,
             chains: BTreeMap::new(),
         })
     }
@@ -109,7 +101,11 @@ impl Rag {
     /// Different passages; of a corpus too small or too skewed fewer than asked.
     fn retrieve(&self, rng: &mut ChaCha8Rng) -> Vec<(u32, Piece)> {
         const TRIES: u32 = 20;
-        let wanted = self.passages.count(rng).min(self.corpus.len() as u32);
+        let wanted = self
+            .params
+            .passages
+            .count(rng)
+            .min(self.corpus.len() as u32);
         let mut found: Vec<u32> = Vec::new();
         for _ in 0..wanted * TRIES {
             let passage = self.popularity.sample(rng) as u32 - 1;
@@ -117,7 +113,7 @@ impl Rag {
                 found.push(passage);
             }
         }
-        if self.fixed {
+        if self.params.order == "fixed" {
             found.sort_unstable();
         }
         let piece = |passage: u32| (passage, self.corpus[passage as usize]);
@@ -128,7 +124,7 @@ impl Rag {
 impl Source for Rag {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
+        let beginning = self.apps.pick(&mut rng, out)?;
         let mut prompt = beginning.text;
         let passages = self.retrieve(&mut rng);
         let mut own = Chains::default();
@@ -137,7 +133,7 @@ impl Source for Rag {
             None => &mut own,
         };
         chains.append(&mut prompt, &passages, &mut out.fresh);
-        prompt.grow(self.question_tokens.some(&mut rng), &mut out.fresh);
+        prompt.grow(self.params.question_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {
             priority: Some(2),
             ..beginning.hints
@@ -146,7 +142,7 @@ impl Source for Rag {
         let call = Call {
             at_us: start.at_us,
             prompt: &prompt,
-            output_tokens: self.output_tokens.some(&mut rng),
+            output_tokens: self.params.output_tokens.some(&mut rng),
             kind: "question".into(),
             tool: None,
             parent: None,

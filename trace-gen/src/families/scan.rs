@@ -2,14 +2,14 @@
 
 use trace::Hints;
 
-use super::Family;
-use crate::apps::{self, Apps};
-use crate::arrivals;
+use crate::apps::{AppParams, Apps};
+use crate::arrivals::ArrivalParams;
 use crate::draw::Dist;
 use crate::error::GenError;
-use crate::params::{Param, param};
+use crate::family::Family;
+use crate::parameters::{COUNT, DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -24,7 +24,12 @@ kept. For: scan resistance, and the difference between recency and knowing bette
         "trace-gen scan -o scan.parquet --sessions 20 --chunks 500",
         "trace-gen scan -o loop.parquet --sessions 1 --chunks 400 --passes 5",
     ],
-    params: &[arrivals::PARAMS, apps::PARAMS, PARAMS, service::PARAMS],
+    params: &[
+        ArrivalParams::PARAMS,
+        AppParams::PARAMS,
+        ScanParams::PARAMS,
+        Service::PARAMS,
+    ],
     defaults: &[
         ("sessions", "10"),
         ("session-gap", "600"),
@@ -33,49 +38,44 @@ kept. For: scan resistance, and the difference between recency and knowing bette
         ("projects", "1"),
         ("project-tokens", "0"),
     ],
-    source: |values, rng, out| {
+    source: |params, rng, out| {
         Ok(Box::new(Scans {
-            apps: Apps::read(values, rng, out)?,
-            service: Service::read(values)?,
-            chunks: values.dist("chunks")?,
-            chunk_tokens: values.dist("chunk-tokens")?,
-            passes: values.dist("passes")?,
-            pause_seconds: values.dist("pause-seconds")?,
-            output_tokens: values.dist("output-tokens")?,
+            apps: Apps::read(params, rng, out)?,
+            service: Service::read(params),
+            params: ScanParams::read(params),
         }))
     },
 };
 
-const PARAMS: &[Param] = &[
-    param("chunks", "200", "Chunks of a corpus"),
-    param("chunk-tokens", "uniform(2000,4000)", "Tokens of a chunk"),
-    param("passes", "1", "Times that a corpus is read"),
-    param(
-        "pause-seconds",
-        "0.1",
-        "Seconds from a request's end to the next",
-    ),
-    param("output-tokens", "lognormal(60,0.7)", "Tokens of the output"),
-];
+parameters! {
+    ScanParams {
+        chunks: Dist, COUNT, "200",
+            "Chunks of a corpus";
+        chunk_tokens: Dist, TOKENS, "uniform(2000,4000)",
+            "Tokens of a chunk";
+        passes: Dist, COUNT, "1",
+            "Times that a corpus is read";
+        pause_seconds: Dist, DIST, "0.1",
+            "Seconds from a request's end to the next";
+        output_tokens: Dist, TOKENS, "lognormal(60,0.7)",
+            "Tokens of the output";
+    }
+}
 
 struct Scans {
     apps: Apps,
     service: Service,
-    chunks: Dist,
-    chunk_tokens: Dist,
-    passes: Dist,
-    pause_seconds: Dist,
-    output_tokens: Dist,
+    params: ScanParams,
 }
 
 impl Source for Scans {
     fn begin(&mut self, start: Start, out: &mut Out) -> Result<Box<dyn Session>, GenError> {
         let mut rng = start.rng;
-        let beginning = self.apps.pick(&mut rng, out);
-        let prompts: Vec<_> = (0..self.chunks.some(&mut rng))
+        let beginning = self.apps.pick(&mut rng, out)?;
+        let prompts: Vec<_> = (0..self.params.chunks.some(&mut rng))
             .map(|_| {
                 let mut prompt = beginning.text.clone();
-                prompt.grow(self.chunk_tokens.some(&mut rng), &mut out.fresh);
+                prompt.grow(self.params.chunk_tokens.some(&mut rng), &mut out.fresh);
                 prompt
             })
             .collect();
@@ -85,12 +85,12 @@ impl Source for Scans {
         };
         let mut layout = Layout::new(self.service, hints);
         let (mut at_us, mut parent) = (start.at_us, None);
-        for _ in 0..self.passes.some(&mut rng) {
+        for _ in 0..self.params.passes.some(&mut rng) {
             for prompt in &prompts {
                 let call = Call {
                     at_us,
                     prompt,
-                    output_tokens: self.output_tokens.some(&mut rng),
+                    output_tokens: self.params.output_tokens.some(&mut rng),
                     kind: "chunk".into(),
                     tool: None,
                     parent,
@@ -99,7 +99,7 @@ impl Source for Scans {
                 parent = Some(done.place);
                 at_us = done
                     .end_us
-                    .saturating_add(self.pause_seconds.micros(&mut rng));
+                    .saturating_add(self.params.pause_seconds.micros(&mut rng));
             }
         }
         Ok(layout.session(start.session_id))

@@ -1,16 +1,17 @@
 //! Templates that change under way.
 
+use params::{Domain, Params};
 use rand_chacha::ChaCha8Rng;
 use trace::Hints;
+use trace::synthetic::Text;
 
-use super::Family;
-use crate::arrivals;
+use crate::arrivals::ArrivalParams;
 use crate::draw::{Dist, micros, unit};
 use crate::error::GenError;
-use crate::params::{Param, Values, param};
+use crate::family::Family;
+use crate::parameters::{DIST, TOKENS, parameters};
 use crate::script::{Call, Layout};
-use crate::service::{self, Service};
-use crate::text::Text;
+use crate::service::Service;
 use crate::world::{Out, Session, Source, Start};
 
 pub(crate) const FAMILY: Family = Family {
@@ -24,48 +25,33 @@ and the price of a date in a system prompt (edit-at 0).",
     examples: &[
         "trace-gen version-roll -o roll.parquet --roll-seconds 900 --rollout-seconds 120 --edit-at 0.1",
     ],
-    params: &[arrivals::PARAMS, PARAMS, service::PARAMS],
+    params: &[ArrivalParams::PARAMS, RollParams::PARAMS, Service::PARAMS],
     defaults: &[("sessions", "2000"), ("session-gap", "2")],
-    source: |values, rng, out| Ok(Box::new(Rolling::read(values, rng, out)?)),
+    source: |params, rng, out| Ok(Box::new(Rolling::read(params, rng, out)?)),
 };
 
-const PARAMS: &[Param] = &[
-    param("template-tokens", "12000", "Tokens of the template"),
-    param(
-        "roll-seconds",
-        "1200",
-        "Seconds from one version to the next",
-    ),
-    param(
-        "rollout-seconds",
-        "180",
-        "Seconds over which a version comes into use",
-    ),
-    param(
-        "edit-at",
-        "uniform(0,1)",
-        "Where an edit begins, as a share of the template",
-    ),
-    param(
-        "prompt-tokens",
-        "lognormal(400,0.8)",
-        "Tokens after the template",
-    ),
-    param(
-        "output-tokens",
-        "lognormal(150,0.8)",
-        "Tokens of the output",
-    ),
-];
+parameters! {
+    RollParams {
+        template_tokens: u32, Domain::Count(1, 1 << 26), "12000",
+            "Tokens of the template";
+        roll_seconds: f64, Domain::Number(1e-3, 1e9), "1200",
+            "Seconds from one version to the next";
+        rollout_seconds: f64, Domain::Number(0.0, 1e9), "180",
+            "Seconds over which a version comes into use";
+        edit_at: Dist, DIST, "uniform(0,1)",
+            "Where an edit begins, as a share of the template";
+        prompt_tokens: Dist, TOKENS, "lognormal(400,0.8)",
+            "Tokens after the template";
+        output_tokens: Dist, TOKENS, "lognormal(150,0.8)",
+            "Tokens of the output";
+    }
+}
 
 struct Rolling {
     service: Service,
-    template_tokens: u32,
+    params: RollParams,
     roll_us: i64,
     rollout_us: i64,
-    edit_at: Dist,
-    prompt_tokens: Dist,
-    output_tokens: Dist,
     /// The version before, and the present one.
     versions: [Version; 2],
     present: i64,
@@ -79,22 +65,19 @@ struct Version {
 }
 
 impl Rolling {
-    fn read(values: &Values, rng: &ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
-        let template_tokens = values.count("template-tokens", 1..=1 << 30)?;
+    fn read(params: &Params, rng: &ChaCha8Rng, out: &mut Out) -> Result<Self, GenError> {
+        let own = RollParams::read(params);
         let mut template = out.fresh.empty_text();
-        template.grow(template_tokens, &mut out.fresh);
+        template.grow(own.template_tokens, &mut out.fresh);
         let version = Version {
             template,
             id: out.template_id(),
         };
         Ok(Self {
-            service: Service::read(values)?,
-            template_tokens,
-            roll_us: micros(values.number("roll-seconds", 1e-3..=1e9)?),
-            rollout_us: micros(values.number("rollout-seconds", 0.0..=1e9)?),
-            edit_at: values.dist("edit-at")?,
-            prompt_tokens: values.dist("prompt-tokens")?,
-            output_tokens: values.dist("output-tokens")?,
+            service: Service::read(params),
+            roll_us: micros(own.roll_seconds),
+            rollout_us: micros(own.rollout_seconds),
+            params: own,
             versions: [version.clone(), version],
             present: 0,
             edits: rng.clone(),
@@ -105,9 +88,12 @@ impl Rolling {
         self.present += 1;
         let [_, present] = &self.versions;
         let mut template = present.template.clone();
-        let edit_at = self.edit_at.draw(&mut self.edits).min(1.0);
-        template.truncate((edit_at * f64::from(self.template_tokens)) as u32);
-        template.grow(self.template_tokens - template.len_tokens(), &mut out.fresh);
+        let edit_at = self.params.edit_at.draw(&mut self.edits).min(1.0);
+        template.truncate((edit_at * f64::from(self.params.template_tokens)) as u32);
+        template.grow(
+            self.params.template_tokens - template.len_tokens(),
+            &mut out.fresh,
+        );
         let next = Version {
             template,
             id: out.template_id(),
@@ -126,18 +112,18 @@ impl Source for Rolling {
         let rolled_out = unit(&mut rng) * self.rollout_us as f64 <= since_us as f64;
         let version = &self.versions[usize::from(rolled_out)];
         let mut prompt = version.template.clone();
-        prompt.grow(self.prompt_tokens.some(&mut rng), &mut out.fresh);
+        prompt.grow(self.params.prompt_tokens.some(&mut rng), &mut out.fresh);
         let hints = Hints {
             priority: Some(1),
             template_id: Some(version.id),
-            template_tokens: Some(self.template_tokens),
+            template_tokens: Some(self.params.template_tokens),
             ..Hints::default()
         };
         let mut layout = Layout::new(self.service, hints);
         let call = Call {
             at_us: start.at_us,
             prompt: &prompt,
-            output_tokens: self.output_tokens.some(&mut rng),
+            output_tokens: self.params.output_tokens.some(&mut rng),
             kind: "request".into(),
             tool: None,
             parent: None,

@@ -1,9 +1,7 @@
 //! `oracle`: what knowing the future would have allowed.
 
 mod args;
-mod brackets;
-mod curve;
-mod regret;
+mod commands;
 
 use std::process::ExitCode;
 
@@ -15,8 +13,8 @@ fn main() -> ExitCode {
     cli::exit::clean_up_on_interrupt();
     let Args { command, brackets } = Args::parse();
     cli::exit::exit_code(match command {
-        Some(Command::Curve(args)) => curve::curve(&args),
-        Some(Command::Regret(args)) => regret::regret(&args),
-        None => brackets::brackets(&brackets),
+        Some(Command::Curve(args)) => commands::curve(&args),
+        Some(Command::Regret(args)) => commands::regret(&args),
+        None => commands::brackets(&brackets),
     })
 }

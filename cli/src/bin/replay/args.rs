@@ -4,11 +4,8 @@ use std::path::PathBuf;
 
 use cache::EvictUnit;
 use clap::{Parser, Subcommand, ValueEnum};
-use cli::capacity::Capacity;
-use cli::input::Input;
+use cli::args::{Capacities, Effort, Input, Policies, Threads};
 use cli::output::Output;
-use cli::warmup::parse_warmup;
-use replay::Warmup;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,6 +14,7 @@ Examples:
   replay --policy lru,cost-aware --capacity 5% --oracle --trace agent.parquet
   replay --policy marconi,sglang+,vllm+ --model hybrid-7b --trace agent.parquet
   replay --policy every --capacity 1%,10% --oracle --format markdown --trace agent.parquet
+  replay --policy lru,cost-aware --cost course,roofline --trace agent.parquet
   replay --trace a.parquet --trace b.parquet --format json --out runs.json
   replay --trace agent.parquet --warmup 50% --per-request requests.parquet
   replay policies            what there is
@@ -25,7 +23,7 @@ Examples:
 Exit codes: 0 done, 1 an error (also a policy, model or file that is not there), 2 a flag that cannot be read.";
 
 /// Replay request traces through a prefix cache under eviction and admission policies, and report how much prefill each
-/// recovers. Every combination of trace, capacity, policy and admission is a run.
+/// recovers. Every combination of trace, cost model, capacity, policy and admission is a run.
 #[derive(Debug, Parser)]
 #[command(name = "replay", version, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -50,35 +48,23 @@ pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Eviction policies: NAME or NAME(KEY=VALUE,...), separated by commas; `every` stands for all there are.
-    #[arg(long = "policy", value_name = "LIST", default_value = "lru")]
-    pub(crate) policies: Vec<String>,
+    #[command(flatten)]
+    pub(crate) policies: Policies,
 
-    /// Admission policies, likewise [default: what the eviction policy comes with, mostly `all`].
-    #[arg(long = "admission", value_name = "LIST")]
-    pub(crate) admissions: Vec<String>,
+    #[command(flatten)]
+    pub(crate) capacities: Capacities,
 
-    /// Capacities: 62.5GB, 40GiB, 10% of the trace's distinct blocks, or 4096blocks.
-    #[arg(
-        long = "capacity",
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "62.5GB"
-    )]
-    pub(crate) capacities: Vec<Capacity>,
-
-    /// What goes at one eviction [default: block]. Not for models that resume only from saved states: there a leaf goes whole,
-    /// or a state alone.
+    /// What is evicted at a time [default: block]. Not for models that resume only from saved states: there a leaf is evicted
+    /// whole, or a state alone.
     #[arg(long, value_name = "UNIT", value_enum)]
     pub(crate) evict_unit: Option<Unit>,
 
-    /// Leading requests that make state but no figures: a count, or a fraction as 0.5 or 50%.
-    #[arg(long, value_name = "REQUESTS", value_parser = parse_warmup, default_value = "0")]
-    pub(crate) warmup: Warmup,
-
-    /// Hold every run against the oracle: capture and gap closed, by its certified upper bound.
+    /// Score every run against the oracle: capture = saved seconds / its upper bound; gap closed = (policy - LRU) / (bound - LRU).
     #[arg(long)]
     pub(crate) oracle: bool,
+
+    #[command(flatten)]
+    pub(crate) effort: Effort,
 
     /// Read the clock. Without this, the same input gives the same bytes.
     #[arg(long)]
@@ -89,29 +75,10 @@ pub(crate) struct Replay {
     pub(crate) per_request: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) output: Output<Format>,
+    pub(crate) output: Output,
 
-    /// Threads [default: all cores].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) threads: Option<u16>,
-
-    /// Seed of random policies.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
-}
-
-/// Forms of the report.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum Format {
-    /// For people.
-    #[default]
-    Table,
-    /// For documents: a row a policy, a column a capacity.
-    Markdown,
-    /// One object, for machines.
-    Json,
-    /// A line a run.
-    Csv,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use cli::lists::EVERY;
 use cli::output::write_output;
-use policies::{ADMISSION, EVICTION, Entry, Track};
+use cli::policies::EVERY;
+use policies::{ADMISSION, BuildEviction, EVICTION, Entry, Track};
 
 pub(crate) fn print(name: Option<&str>) -> Result<()> {
     let text = match name {
@@ -36,13 +36,16 @@ fn details(name: &str) -> Result<String> {
     let mut text = String::new();
     for entry in EVICTION.iter().filter(|entry| entry.name == name) {
         describe(&mut text, "eviction policy", entry);
-        let partner = policies::partner(&policies::eviction(name)?).entry.name;
-        if partner != "all" {
-            let _ = writeln!(
+        let _ = match entry.build {
+            BuildEviction::Alone(_) => Ok(()),
+            BuildEviction::With(admission, _) => writeln!(
                 text,
-                "comes with admission `{partner}`, unless another is named"
-            );
-        }
+                "comes with admission `{admission}`, unless another is named"
+            ),
+            BuildEviction::Both(_) => {
+                writeln!(text, "admits too, unless an admission policy is named")
+            }
+        };
     }
     for entry in ADMISSION.iter().filter(|entry| entry.name == name) {
         describe(&mut text, "admission policy", entry);

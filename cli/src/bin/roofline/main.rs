@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use calibrate::{Measurement, Split};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use roofline::{
-    COST_MODELS, Calibration, Gpu, Measurement, Model, Precision, Roofline, Setting, Split,
-};
+use roofline::{COST_MODELS, Calibration, Deployment, Gpu, KernelTiming, Model, Precision};
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
@@ -60,6 +59,8 @@ enum Command {
     },
     /// The GPUs known by name.
     Gpus,
+    /// The cost models, what they do, and their parameters.
+    Costs,
 }
 
 #[derive(Args)]
@@ -97,7 +98,7 @@ impl From<Width> for Precision {
 
 impl On {
     fn model(&self) -> Result<Model> {
-        let mut model = Model::named(&self.model)?;
+        let mut model = roofline::read_model(&self.model)?;
         model.weight_precision = self.weights.map_or(model.weight_precision, Into::into);
         model.kv_precision = self.kv.map_or(model.kv_precision, Into::into);
         Ok(model)
@@ -139,8 +140,8 @@ struct Fetch {
     /// Tokens of the cached prefix.
     #[arg(long, default_value_t = 4096)]
     tokens: u64,
-    /// The cost model that recomputing is priced by.
-    #[arg(long, default_value = COST_MODELS[0].0)]
+    /// The cost model that recomputing is priced by (`roofline costs`).
+    #[arg(long, default_value = COST_MODELS[0].name)]
     cost: String,
     /// Another tier, in GB/s; may be given several times.
     #[arg(long, value_name = "GB/S")]
@@ -216,6 +217,9 @@ fn run(cli: Cli) -> Result<()> {
         Command::Models {
             catalogue: Some(path),
         } => catalogue(&path, &print),
+        Command::Costs => {
+            print.records(&tables::cost_rows(COST_MODELS), |rows| tables::costs(rows))
+        }
         Command::Gpus => print.records(&Gpu::presets()?, |gpus| tables::gpus(gpus)),
     }
 }
@@ -233,7 +237,7 @@ impl Print {
 }
 
 fn figures(print: &Print) -> Result<()> {
-    let figures = roofline::figures()?;
+    let figures = calibrate::figures()?;
     print.records(&figures, |f| tables::figures(f))?;
     let wrong = figures.iter().filter(|f| !f.ok).count();
     if wrong > 0 {
@@ -248,24 +252,23 @@ fn figures(print: &Print) -> Result<()> {
 fn explain(args: &Explain, print: &Print) -> Result<()> {
     let (model, gpu) = (args.on.model()?, args.on.gpu()?);
     let calibration = calibration(&gpu, args.calibration.as_deref())?;
-    let roofline = Roofline::Calibrated(&calibration);
-    let setting = Setting {
+    let deployment = Deployment {
         model: &model,
         gpu: &gpu,
         gpus: args.gpus,
-        roofline,
+        timing: KernelTiming::Calibrated(&calibration),
     };
     let cost = if args.decode {
-        setting.decode_time(args.batch, args.cached)
+        deployment.decode_time(args.batch, args.cached)
     } else {
-        setting.prefill_time(args.batch, args.cached, args.new)
+        deployment.prefill_time(args.batch, args.cached, args.new)
     };
-    print.records(&cost, |cost| tables::explain(cost, &setting))
+    print.records(&cost, |cost| tables::explain(cost, &deployment))
 }
 
 fn calibration(gpu: &Gpu, path: Option<&Path>) -> Result<Calibration> {
     Ok(match path {
-        Some(path) => Calibration::read(path)?,
+        Some(path) => roofline::read_calibration(path)?,
         None => Calibration::named(&gpu.calibration)?,
     })
 }
@@ -293,16 +296,16 @@ fn fit(args: &Fit) -> Result<()> {
     let base = calibration(&gpu, args.base.as_deref())?;
     let mut measurements = read(&args.measurements)?;
     if !args.operator.is_empty() {
-        measurements.retain(|m| args.operator.iter().any(|o| o == m.observed.operator()));
+        measurements.retain(|m| args.operator.iter().any(|o| o == m.work.operator()));
     }
-    let calibration = roofline::calibrate(&gpu, &measurements, &base)?;
+    let calibration = calibrate::fit_calibration(&gpu, &measurements, &base)?;
     cli::output::write_output(&calibration.to_toml()?, args.out.as_deref())
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Measurement>> {
     let mut all = Vec::new();
     for path in paths {
-        all.extend(roofline::read_measurements(path)?);
+        all.extend(calibrate::read_measurements(path)?);
     }
     Ok(all)
 }
@@ -312,19 +315,19 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
     let calibration = args
         .calibration
         .as_deref()
-        .map(Calibration::read)
+        .map(roofline::read_calibration)
         .transpose()?;
     let split = match args.by {
         By::Shape => Split::Shape,
         By::Model => Split::Model,
     };
     let folds = usize::from(args.folds);
-    let table = roofline::validate(&measurements, calibration.as_ref(), split, folds)?;
+    let table = calibrate::validate(&measurements, calibration.as_ref(), split, folds)?;
     if table.is_empty() {
         bail!("nothing was held out: there is one model only, or no operator that is predicted");
     }
     print.records(&table, |t| tables::errors(t))?;
-    let past = |limit: Option<f64>, of: fn(&roofline::Errors) -> f64| {
+    let past = |limit: Option<f64>, of: fn(&calibrate::Errors) -> f64| {
         let limit = limit.unwrap_or(f64::INFINITY) / 100.0;
         table
             .iter()
@@ -346,7 +349,7 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
 }
 
 fn catalogue(path: &Path, print: &Print) -> Result<()> {
-    let models = roofline::read_catalogue(path)
+    let models = calibrate::read_catalogue(path)
         .with_context(|| format!("reading the catalogue {}", path.display()))?;
     print.records(&tables::catalogue_rows(&models), |rows| {
         tables::catalogue(rows)

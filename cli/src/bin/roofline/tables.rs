@@ -1,8 +1,9 @@
 //! Records as text.
 
+use calibrate::{ErrorRow, Errors, Figure, Geometry};
 use comfy_table::{CellAlignment, Table, presets};
 use roofline::{
-    ErrorRow, Errors, FetchCost, Figure, Geometry, Gpu, Model, Part, PassCost, Precision, Setting,
+    CostEntry, Deployment, FetchCost, Gpu, LaunchCosts, Model, ModelPart, PassCost, Precision,
 };
 use serde::Serialize;
 
@@ -62,51 +63,36 @@ pub(crate) fn figures(figures: &[Figure]) -> String {
         + &format!("\n{ok} of {all} figures within the rounding they are printed with\n")
 }
 
-fn part_name(part: Part) -> &'static str {
+fn part_name(part: ModelPart) -> &'static str {
     match part {
-        Part::Projections => "projections",
-        Part::Attention => "attention",
-        Part::Mlp => "mlp",
-        Part::Experts => "experts",
-        Part::Ssm => "state space",
-        Part::Elementwise => "elementwise",
-        Part::Head => "head",
-        Part::Collectives => "collectives",
+        ModelPart::Projections => "projections",
+        ModelPart::Attention => "attention",
+        ModelPart::Mlp => "mlp",
+        ModelPart::Experts => "experts",
+        ModelPart::Ssm => "state space",
+        ModelPart::Elementwise => "elementwise",
+        ModelPart::Head => "head",
+        ModelPart::Collectives => "collectives",
     }
 }
 
-pub(crate) fn explain(cost: &PassCost, setting: &Setting) -> String {
-    let row = |name: &str, [launches, flops, bytes, seconds, datasheet_s]: [f64; 5]| {
+pub(crate) fn explain(cost: &PassCost, deployment: &Deployment) -> String {
+    let row = |name: &str, of: &LaunchCosts| {
         vec![
             name.to_owned(),
-            number(launches),
-            number(flops / 1e12),
-            number(bytes / 1e9),
-            number(seconds * 1e3),
+            number(of.launches),
+            number(of.flops / 1e12),
+            number(of.bytes / 1e9),
+            number(of.seconds * 1e3),
             format!(
                 "{:.1}%",
-                100.0 * seconds / cost.seconds.max(f64::MIN_POSITIVE)
+                100.0 * of.seconds / cost.total.seconds.max(f64::MIN_POSITIVE)
             ),
-            number(datasheet_s * 1e3),
+            number(of.datasheet_seconds * 1e3),
         ]
     };
-    let launches = cost.parts.iter().map(|p| p.launches).sum();
-    let parts = cost.parts.iter().map(|p| {
-        row(
-            part_name(p.part),
-            [p.launches, p.flops, p.bytes, p.seconds, p.datasheet_s],
-        )
-    });
-    let total = row(
-        "all",
-        [
-            launches,
-            cost.flops,
-            cost.bytes,
-            cost.seconds,
-            cost.datasheet_s,
-        ],
-    );
+    let parts = cost.parts.iter().map(|p| row(part_name(p.part), &p.costs));
+    let total = row("all", &cost.total);
     let header = [
         "part",
         "kernels",
@@ -116,9 +102,9 @@ pub(crate) fn explain(cost: &PassCost, setting: &Setting) -> String {
         "share",
         "datasheet ms",
     ];
-    let Setting {
+    let Deployment {
         model, gpu, gpus, ..
-    } = setting;
+    } = deployment;
     let head = format!(
         "{} on {gpus} x {}; efficiencies measured on {}; per GPU\n\n",
         model.name, gpu.name, gpu.calibrated_on
@@ -132,7 +118,7 @@ pub(crate) fn fetch(fetch: &FetchCost) -> String {
             t.tier.name.clone(),
             if t.fetch { "fetch" } else { "recompute" }.to_owned(),
             number(t.tier.bandwidth / 1e9),
-            number(t.fetch_s * 1e3),
+            number(t.fetch_seconds * 1e3),
             format!("{}x", number(t.speedup)),
         ]
     });
@@ -140,7 +126,7 @@ pub(crate) fn fetch(fetch: &FetchCost) -> String {
         "{} tokens of KV: {} GB, {} ms to compute again; break-even at {} GB/s\n\n",
         reports::grouped(fetch.tokens),
         number(fetch.kv_bytes / 1e9),
-        number(fetch.recompute_s * 1e3),
+        number(fetch.recompute_seconds * 1e3),
         number(fetch.break_even_bandwidth / 1e9),
     );
     head + &table(
@@ -263,6 +249,66 @@ pub(crate) fn gpus(gpus: &[Gpu]) -> String {
         "host GB/s",
     ];
     table(&header, 2, rows)
+}
+
+/// A cost model in a list.
+#[derive(Serialize)]
+pub(crate) struct CostRow {
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    idea: &'static str,
+    parameters: Vec<CostParameter>,
+}
+
+/// A parameter of a cost model.
+#[derive(Serialize)]
+struct CostParameter {
+    name: &'static str,
+    default: &'static str,
+    values: String,
+    help: &'static str,
+}
+
+pub(crate) fn cost_rows(entries: &[CostEntry]) -> Vec<CostRow> {
+    let row = |entry: &CostEntry| CostRow {
+        name: entry.name,
+        summary: entry.summary,
+        source: entry.source,
+        idea: entry.idea,
+        parameters: entry
+            .params
+            .iter()
+            .map(|param| CostParameter {
+                name: param.name,
+                default: param.default,
+                values: param.domain.to_string(),
+                help: param.help,
+            })
+            .collect(),
+    };
+    entries.iter().map(row).collect()
+}
+
+pub(crate) fn costs(rows: &[CostRow]) -> String {
+    let describe = |row: &CostRow| {
+        let CostRow {
+            name,
+            summary,
+            source,
+            idea,
+            ..
+        } = row;
+        let head = format!("{name}\n  {summary}\n  source     {source}\n  idea       {idea}\n");
+        let parameters = row.parameters.iter().map(|p| {
+            format!(
+                "  parameter  {}={}: {} ({})\n",
+                p.name, p.default, p.help, p.values
+            )
+        });
+        head + &parameters.collect::<String>()
+    };
+    rows.iter().map(describe).collect::<Vec<_>>().join("\n")
 }
 
 /// A model of a catalogue: its KV, or why it has none here.

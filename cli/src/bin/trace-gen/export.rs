@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
-use trace_gen::export::{Export, TARGETS};
+use trace_import::export::{EXPORT_FORMATS, Export, ExportFormat};
 
 use crate::report;
 
@@ -12,7 +12,7 @@ use crate::report;
 #[command(after_help = details())]
 pub(crate) struct Args {
     /// The format to write.
-    #[arg(value_parser = PossibleValuesParser::new(TARGETS.iter().map(|target| target.name)))]
+    #[arg(value_parser = PossibleValuesParser::new(EXPORT_FORMATS.iter().map(|format| format.name)))]
     format: String,
     /// The trace.
     trace: PathBuf,
@@ -25,9 +25,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let target = TARGETS.iter().find(|target| target.name == args.format);
+    let format = EXPORT_FORMATS
+        .iter()
+        .find(|format| format.name == args.format);
     let export = Export {
-        target: target.context("no such format")?,
+        format: format.context("no such format")?,
         trace: &args.trace,
         out: &args.out,
         block_tokens: args.block_tokens,
@@ -38,14 +40,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn details() -> String {
-    let one = |target: &&_| {
-        let trace_gen::export::Target {
+    let one = |format: &&_| {
+        let ExportFormat {
             name,
             about,
             details,
             ..
-        } = target;
+        } = format;
         format!("{name}: {about}\n{details}\n")
     };
-    TARGETS.iter().map(one).collect::<Vec<_>>().join("\n")
+    EXPORT_FORMATS
+        .iter()
+        .map(one)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

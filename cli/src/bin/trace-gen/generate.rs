@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use params::Params;
 use trace_gen::draw::DISTRIBUTIONS;
-use trace_gen::families::{FAMILIES, Family, PRESETS, Setup, find};
-use trace_gen::params::Values;
+use trace_gen::families::{PRESETS, families, find};
 use trace_gen::plan::Plan;
+use trace_gen::{Family, GeneratorContext};
 
 use crate::report;
 
 /// The commands: one a family, and `preset`.
 pub(crate) fn commands() -> Vec<Command> {
-    let families = FAMILIES.iter().map(|family| of_family(family));
-    families.chain([presets(), plan()]).collect()
+    let all = families().map(of_family);
+    all.chain([presets(), plan()]).collect()
 }
 
 /// Runs the command if it is one of these.
@@ -28,11 +29,11 @@ pub(crate) fn run(name: &str, matches: &ArgMatches) -> Option<Result<()>> {
 }
 
 fn of_family(family: &'static Family) -> Command {
-    let params = family.values();
-    let flags = params.defaults().map(|(param, default)| {
+    let params = family.params();
+    let flags = params.specs().iter().map(|param| {
         let flag = Arg::new(param.name).long(param.name).value_name("VALUE");
         let flag = flag.help_heading("Workload").allow_hyphen_values(true);
-        flag.help(format!("{} [default: {default}]", param.help))
+        flag.help(format!("{} [default: {}]", param.help, param.default))
     });
     let examples: String = family
         .examples
@@ -53,13 +54,13 @@ fn presets() -> Command {
     let list: String = PRESETS
         .iter()
         .map(|preset| {
-            let said: String = preset
+            let given: String = preset
                 .settings
                 .iter()
                 .map(|(name, value)| format!(" --{name} {value}"))
                 .collect();
             format!(
-                "  {}: {}\n    trace-gen {}{said}\n",
+                "  {}: {}\n    trace-gen {}{given}\n",
                 preset.name, preset.summary, preset.family
             )
         })
@@ -106,9 +107,9 @@ fn common() -> Vec<Arg> {
     ]
 }
 
-fn setup(matches: &ArgMatches) -> Setup {
+fn context(matches: &ArgMatches) -> GeneratorContext {
     let block_tokens = number(matches, "block-tokens");
-    Setup {
+    GeneratorContext {
         content: match matches.get_flag("tokens") {
             true => trace::Content::Tokens,
             false => trace::Content::Blocks { block_tokens },
@@ -124,15 +125,13 @@ fn number(matches: &ArgMatches, name: &str) -> u32 {
 }
 
 fn run_family(family: &'static Family, matches: &ArgMatches) -> Result<()> {
-    let mut values = family.values();
-    let said: Vec<(&str, &String)> = values
-        .defaults()
-        .filter_map(|(param, _)| Some((param.name, matches.get_one(param.name)?)))
-        .collect();
-    for (name, value) in said {
-        values.set(name, value)?;
+    let mut params = family.params();
+    for param in family.params().specs() {
+        if let Some(value) = matches.get_one::<String>(param.name) {
+            params.set(param.name, value)?;
+        }
     }
-    write(family, &values, matches)
+    write(family, &params, matches)
 }
 
 fn run_preset(matches: &ArgMatches) -> Result<()> {
@@ -144,7 +143,7 @@ fn run_preset(matches: &ArgMatches) -> Result<()> {
         anyhow::bail!("no such preset");
     };
     let family = find(preset.family)?;
-    write(family, &preset.values(family)?, matches)
+    write(family, &preset.params(family)?, matches)
 }
 
 fn plan() -> Command {
@@ -166,16 +165,16 @@ fn run_plan(matches: &ArgMatches) -> Result<()> {
     let (Some(file), Some(out)) = (file, matches.get_one::<PathBuf>("out")) else {
         anyhow::bail!("no plan or output named");
     };
-    let requests = Plan::read(file)?.write(out, &setup(matches))?;
+    let requests = Plan::read(file)?.write(out, &context(matches))?;
     report(out, &format!("{requests} requests"));
     Ok(())
 }
 
-fn write(family: &'static Family, values: &Values, matches: &ArgMatches) -> Result<()> {
+fn write(family: &'static Family, params: &Params, matches: &ArgMatches) -> Result<()> {
     let Some(out) = matches.get_one::<PathBuf>("out") else {
         anyhow::bail!("no output named");
     };
-    let requests = family.write(out, values, &setup(matches))?;
+    let requests = family.write(out, params, &context(matches))?;
     report(out, &format!("{requests} requests"));
     Ok(())
 }

@@ -1,22 +1,25 @@
 //! `trace-gen import`: one subcommand a format, made from the registry.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand, value_parser};
 use cli::progress::progress_bar;
-use trace_gen::import::{FORMATS, Format, Imported, Job, Kind, Opt, Values};
+use params::{Domain, Param, Params};
+use trace_import::Imported;
+use trace_import::import::{FORMATS, ImportFormat, ImportJob};
 
 use crate::report;
 
 /// What to import, and how.
 pub(crate) struct Import {
-    format: &'static Format,
+    format: &'static ImportFormat,
     input: PathBuf,
     out: PathBuf,
     strict: bool,
-    values: Values,
+    params: Params,
 }
 
 pub(crate) fn run(import: Import) -> Result<()> {
@@ -25,19 +28,19 @@ pub(crate) fn run(import: Import) -> Result<()> {
         input,
         out,
         strict,
-        values,
+        params,
     } = import;
     let bar = progress_bar(0, "reading files");
     let mut progress = |done: usize, of: usize| {
         bar.set_length(of as u64);
         bar.set_position(done as u64);
     };
-    let mut job = Job {
+    let mut job = ImportJob {
         format,
         input: &input,
         out: &out,
         strict,
-        values,
+        params,
         progress: &mut progress,
     };
     let imported = job.run();
@@ -49,7 +52,8 @@ pub(crate) fn run(import: Import) -> Result<()> {
     } = imported?;
     report(&out, &format!("{requests} requests, {sessions} sessions"));
     for note in notes {
-        eprintln!("  {note}");
+        // As in `report`.
+        let _ = writeln!(std::io::stderr(), "  {note}");
     }
     Ok(())
 }
@@ -82,21 +86,24 @@ impl FromArgMatches for Import {
             let path = matches.get_one::<PathBuf>(name);
             path.cloned().unwrap_or_default()
         };
-        let given = format.options.iter().filter_map(|option| {
-            let value = match option.kind {
-                Kind::Flag => matches.get_flag(option.name).then(|| "true".to_owned()),
-                _ => matches.get_one::<String>(option.name).cloned(),
+        let mut params = Params::new(format.options);
+        for option in format.options {
+            let value = match option.domain {
+                Domain::Flag => matches.get_flag(option.name).then_some("true"),
+                _ => matches.get_one::<String>(option.name).map(String::as_str),
             };
-            Some((option.name.to_owned(), value?))
-        });
-        let values = Values::new(format, given)
-            .map_err(|fault| clap::Error::raw(clap::error::ErrorKind::InvalidValue, fault))?;
+            if let Some(value) = value {
+                params.set(option.name, value).map_err(|fault| {
+                    clap::Error::raw(clap::error::ErrorKind::InvalidValue, fault)
+                })?;
+            }
+        }
         Ok(Self {
             format,
             input: path("input"),
             out: path("out"),
             strict: matches.get_flag("strict"),
-            values,
+            params,
         })
     }
 
@@ -106,7 +113,7 @@ impl FromArgMatches for Import {
     }
 }
 
-fn of_format(format: &'static Format) -> Command {
+fn of_format(format: &'static ImportFormat) -> Command {
     let input = Arg::new("input")
         .required(true)
         .value_name("INPUT")
@@ -130,25 +137,28 @@ fn of_format(format: &'static Format) -> Command {
     command.args(format.options.iter().map(|option| of_option(option)))
 }
 
-fn of_option(option: &'static Opt) -> Arg {
+fn of_option(option: &'static Param) -> Arg {
     let arg = Arg::new(option.name)
         .long(option.name)
-        .help(option.about.trim_end_matches('.'));
+        .help(option.help.trim_end_matches('.'));
     let arg = match option.default {
-        Some(default) => arg.default_value(default),
-        None => arg,
+        "" => arg,
+        default => arg.default_value(default),
     };
-    match option.kind {
-        Kind::Flag => arg.action(ArgAction::SetTrue),
-        Kind::Choice(names) => arg
+    match option.domain {
+        Domain::Flag => arg.action(ArgAction::SetTrue),
+        Domain::Choice(names) => arg
             .value_name("NAME")
             .value_parser(PossibleValuesParser::new(names)),
-        kind => arg
-            .value_name(match kind {
-                Kind::Text(what) => what,
-                Kind::Span => "TIME",
+        domain => arg
+            .value_name(match domain {
+                Domain::Text(what) => what,
+                Domain::Duration => "TIME",
                 _ => "N",
             })
-            .value_parser(move |text: &str| kind.check(text).map(|()| text.to_owned())),
+            .value_parser(move |text: &str| {
+                let mut alone = Params::new(vec![*option]);
+                alone.set(option.name, text).map(|()| text.to_owned())
+            }),
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use cli::output::write_output;
 use reports::grouped;
-use trace_gen::inspect::{Quantiles, Summary, inspect};
+use trace_import::inspect::{Quantiles, Summary, inspect};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -6,6 +6,7 @@ mod import;
 mod inspect;
 mod tools;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -31,8 +32,15 @@ Exit codes: 0 done, 1 failed (nothing is written then), 2 wrong usage.";
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Cli {
+    /// Memory that a trace or an input may take, such as 16GB [default: half of what is free].
+    #[arg(long, global = true, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
     #[command(subcommand)]
     command: Command,
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    params::size_bytes(text).ok_or_else(|| "expected a size such as 500MB or 16GB".to_owned())
 }
 
 #[derive(Subcommand)]
@@ -70,6 +78,9 @@ fn run() -> Result<()> {
     let matches = Cli::command()
         .subcommands(generate::commands())
         .get_matches();
+    if let Some(&bytes) = matches.get_one::<u64>("memory") {
+        trace::MemoryBudget::set_default(bytes);
+    }
     if let Some((name, of_family)) = matches.subcommand()
         && let Some(done) = generate::run(name, of_family)
     {
@@ -93,5 +104,6 @@ fn run() -> Result<()> {
 
 /// What was written goes to the terminal, not into the output.
 fn report(out: &Path, what: &str) {
-    eprintln!("{}: {what}", out.display());
+    // The work is done: a terminal that is gone does not undo it.
+    let _ = writeln!(std::io::stderr(), "{}: {what}", out.display());
 }

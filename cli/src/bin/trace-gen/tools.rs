@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use cli::output::{Format, write_output};
-use trace_gen::tools::{self, By, Comparison, Cut, Done, Draw, MergeIds};
+use trace_import::tools::{self, By, Comparison, Cut, Done, Draw, MergeIds};
 
 use crate::{Out, report};
 
@@ -163,7 +163,7 @@ pub(crate) fn run(tool: Tool) -> Result<()> {
                 rest,
             };
             let done = tools::sample(&files.trace, &files.out.out, &draw)?;
-            said(&files.out, done)
+            written(&files.out, done)
         }
         Tool::Cut(args) => cut(&args),
         Tool::Merge {
@@ -176,13 +176,13 @@ pub(crate) fn run(tool: Tool) -> Result<()> {
             } else {
                 MergeIds::Separate
             };
-            said(&out, tools::merge(&traces, &out.out, ids)?)
+            written(&out, tools::merge(&traces, &out.out, ids)?)
         }
-        Tool::ShuffleSessions { files, seed } => said(
+        Tool::ShuffleSessions { files, seed } => written(
             &files.out,
             tools::shuffle_sessions(&files.trace, &files.out.out, seed)?,
         ),
-        Tool::RescaleTime { files, factor } => said(
+        Tool::RescaleTime { files, factor } => written(
             &files.out,
             tools::rescale_time(&files.trace, &files.out.out, factor)?,
         ),
@@ -194,12 +194,12 @@ pub(crate) fn run(tool: Tool) -> Result<()> {
             let salt = std::fs::read_to_string(&salt_file)
                 .with_context(|| salt_file.display().to_string())?;
             let done = tools::anonymise(&files.trace, &files.out.out, salt.trim(), block_tokens)?;
-            said(&files.out, done)
+            written(&files.out, done)
         }
     }
 }
 
-fn said(out: &Out, done: Done) -> Result<()> {
+fn written(out: &Out, done: Done) -> Result<()> {
     report(
         &out.out,
         &format!("{} of {} requests", done.written, done.read),
@@ -225,13 +225,13 @@ fn cut(args: &CutArgs) -> Result<()> {
         rebase: args.rebase,
     };
     let Files { trace, out } = &args.files;
-    said(out, tools::cut(trace, &out.out, &cut)?)
+    written(out, tools::cut(trace, &out.out, &cut)?)
 }
 
 fn compare(args: &Compare) -> Result<()> {
     let compared = tools::compare(&args.a, &args.b, args.block_tokens)?;
     let text = match args.format {
-        Format::Table => table(&compared),
+        Format::Table | Format::Markdown => table(&compared),
         Format::Json => reports::json(&compared),
         Format::Csv => quantiles(&compared),
     };

@@ -1,0 +1,9 @@
+//! The oracle against answers found in other ways.
+
+mod golden;
+mod lp;
+mod named;
+mod real;
+mod small;
+mod states;
+mod support;

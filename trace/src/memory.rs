@@ -1,0 +1,113 @@
+//! How much memory one load, import or generation may take, so that a small file cannot exhaust the machine.
+
+use std::sync::OnceLock;
+
+/// What the caller of the process asked for.
+static ASKED_BYTES: OnceLock<u64> = OnceLock::new();
+
+/// Where nothing is known about the machine.
+const UNKNOWN_MACHINE_BYTES: u64 = 8 << 30;
+
+/// A number of bytes, counted down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryBudget {
+    limit_bytes: u64,
+    held_bytes: u64,
+}
+
+/// More is asked for than the budget has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "more than {:.1} GB of memory needed, which is half of what this machine has or the limit given; make the input \
+     smaller, or allow more with --memory", *.limit_bytes as f64 / 1e9
+)]
+pub struct OverBudget {
+    /// The whole budget.
+    pub limit_bytes: u64,
+}
+
+impl Default for MemoryBudget {
+    /// What the process was given, else half of what is available to it.
+    fn default() -> Self {
+        Self::new(*ASKED_BYTES.get_or_init(|| available_bytes() / 2))
+    }
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes.
+    pub fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes,
+            held_bytes: 0,
+        }
+    }
+
+    /// Sets the default of this process. Only the first call has an effect, and only before a budget was made.
+    pub fn set_default(limit_bytes: u64) {
+        let _ = ASKED_BYTES.set(limit_bytes);
+    }
+
+    /// The whole budget.
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Takes a number of bytes.
+    ///
+    /// # Errors
+    /// [`OverBudget`] where they are more than is left.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), OverBudget> {
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        match self.held_bytes <= self.limit_bytes {
+            true => Ok(()),
+            false => Err(OverBudget {
+                limit_bytes: self.limit_bytes,
+            }),
+        }
+    }
+
+    /// Gives bytes back.
+    pub fn release(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+    }
+}
+
+/// The least of what the machine has free, the control group allows and the process may address.
+fn available_bytes() -> u64 {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let free = after(&read("/proc/meminfo"), "MemAvailable:").map(|kib| kib.saturating_mul(1024));
+    let group = read("/sys/fs/cgroup/memory.max").trim().parse().ok();
+    let address_space = after(&read("/proc/self/limits"), "Max address space");
+    let known = [free, group, address_space].into_iter().flatten().min();
+    known.unwrap_or(UNKNOWN_MACHINE_BYTES)
+}
+
+/// The number after a name in a table.
+fn after(table: &str, name: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_and_given_back() {
+        let mut budget = MemoryBudget::new(10);
+        assert_eq!(budget.hold(8), Ok(()));
+        assert!(budget.hold(3).is_err());
+        budget.release(3);
+        assert_eq!(budget.hold(2), Ok(()));
+        assert!(budget.hold(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn tables_of_the_system_are_read() {
+        let limits = "Limit  Soft Limit\nMax address space         4096000000   unlimited  bytes\n";
+        assert_eq!(after(limits, "Max address space"), Some(4_096_000_000));
+        let free = "Max address space         unlimited            unlimited            bytes";
+        assert_eq!(after(free, "Max address space"), None);
+        assert!(available_bytes() > 1 << 20);
+    }
+}
