@@ -1,32 +1,34 @@
-//! A whole eviction policy: what was used once goes first, the longest unused before the others.
+//! A whole eviction policy: what was used once is evicted first, the longest unused before the others.
 //!
-//! Copy this file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to the registry.
+//! It is a template, and a bad policy: on agents the newest blocks of a session have one use, and are reused at its next step. To
+//! see it in `replay`, put it into `policies/src/eviction/mine.rs` with an `ENTRY`, and add the line `mod mine;` to the `mod.rs`
+//! beside it. There this policy is one line, since `parts::keyed` does what is written out here.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
-/// Leaf runs by whether they were used twice, then by last use.
+/// Leaves by whether they were used twice, then by last use.
 #[derive(Default)]
 pub struct OnceUsedFirst {
     leaves: Ranked<(bool, u32)>,
 }
 
 impl EvictionPolicy for OnceUsedFirst {
-    /// A leaf may go from now on. All its blocks share these facts.
+    /// A leaf is evictable from now on. All its blocks share these facts.
     fn offer(&mut self, leaf: &Candidate) {
         self.leaves.put(leaf.id, (leaf.uses >= 2, leaf.last_used));
     }
 
-    /// It may no longer go: somebody uses it.
+    /// It is no longer evictable: somebody uses it.
     fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
-    /// Which leaf should go? Being asked must change nothing.
+    /// Which leaf should be evicted? Being asked must change nothing.
     fn victim(&mut self) -> Option<Victim> {
         self.leaves.first().map(Victim::node)
     }
 
-    /// This much of it went. What is left of it, or its parent, is offered next.
+    /// This much of it was evicted. What is left of it, or its parent, is offered next.
     fn evicted(&mut self, evicted: &Candidate, _whole: bool) {
         self.leaves.remove(evicted.id);
     }
@@ -57,20 +59,20 @@ mod tests {
     fn a_second_use_protects() {
         // Four requests of one block each: block 0 twice, then 1 and 2, in a cache of two blocks.
         let blocks = [0, 0, 1, 2];
-        let shape = CacheConfig {
+        let config = CacheConfig {
             capacity_bytes: 2,
             block_bytes: 1,
             block_tokens: 1,
             evict_unit: EvictUnit::Block,
             state: None,
         };
-        let setup = PolicyContext::new(shape, 0);
+        let context = PolicyContext::new(config, 0);
         let all = policies::admission("all").unwrap();
         let mut policy = Pair {
             eviction: Box::new(OnceUsedFirst::default()),
-            admission: (all.entry.build)(&setup, &all.params),
+            admission: (all.entry.build)(&context, &all.params),
         };
-        let mut cache = Cache::new(shape, &blocks, 3, &Flat);
+        let mut cache = Cache::new(config, &blocks, 3, &Flat);
         for (index, path_start) in (0..).zip(0..blocks.len()) {
             let request = Request {
                 path_start,
