@@ -35,8 +35,8 @@ fn policy_files(folder: &str) -> Vec<String> {
         .join("src")
         .join(folder);
     let paths = fs::read_dir(&folder)
-        .unwrap()
-        .map(|file| file.unwrap().path())
+        .expect("a folder of policies")
+        .map(|file| file.expect("a policy").path())
         .filter(|path| path.file_name().unwrap() != "mod.rs");
     let files = paths.map(|path| {
         if path.is_dir() {
@@ -46,7 +46,7 @@ fn policy_files(folder: &str) -> Vec<String> {
         }
     });
     files
-        .map(|path| fs::read_to_string(path).unwrap())
+        .map(|path| fs::read_to_string(path).expect("a policy's file"))
         .collect()
 }
 
@@ -119,7 +119,7 @@ static REGRETFUL: EvictionEntry = EvictionEntry {
 fn regretful() -> EvictionSpec {
     EvictionSpec {
         entry: &REGRETFUL,
-        params: Params::parse(&[], "").unwrap(),
+        params: Params::parse(&[], "").expect("nothing"),
         text: "regretful".to_owned(),
     }
 }
