@@ -20,7 +20,10 @@ fn every_policy_file_is_registered() {
     let eviction: Vec<_> = EVICTION.iter().map(|entry| entry.name).collect();
     let admission: Vec<_> = ADMISSION.iter().map(|entry| entry.name).collect();
     for (folder, registered) in [("eviction", eviction), ("admission", admission)] {
-        let declared: BTreeSet<_> = policy_files(folder).iter().map(declared_name).collect();
+        let declared: BTreeSet<_> = policy_files(folder)
+            .iter()
+            .map(|code| declared_name(code))
+            .collect();
         let registered: BTreeSet<_> = registered.into_iter().map(str::to_owned).collect();
         assert_eq!(
             declared, registered,
@@ -37,7 +40,7 @@ fn policy_files(folder: &str) -> Vec<String> {
     let paths = fs::read_dir(&folder)
         .expect("a folder of policies")
         .map(|file| file.expect("a policy").path())
-        .filter(|path| path.file_name().unwrap() != "mod.rs");
+        .filter(|path| !path.ends_with("mod.rs"));
     let files = paths.map(|path| {
         if path.is_dir() {
             path.join("mod.rs")
@@ -51,7 +54,7 @@ fn policy_files(folder: &str) -> Vec<String> {
 }
 
 /// The name in an `ENTRY`.
-fn declared_name(code: &String) -> String {
+fn declared_name(code: &str) -> String {
     let name = code
         .split("const ENTRY")
         .nth(1)
