@@ -1,7 +1,8 @@
-//! A whole eviction policy: leaves that were used once are evicted first, the longest unused before the others.
+//! A whole eviction policy: what was used once is evicted first, the longest unused before the others.
 //!
-//! It is a template, not a good policy: what was used twice long ago keeps its memory for ever. To make one of your own, copy this
-//! file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to `policies/src/eviction/mod.rs`.
+//! It is a template, and a bad policy: on agents the newest blocks of a session have one use, and are reused at its next step. To
+//! see it in `replay`, put it into `policies/src/eviction/mine.rs` with an `ENTRY`, and add the line `mod mine;` to the `mod.rs`
+//! beside it. There this policy is one line, since `parts::keyed` does what is written out here.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Victim, WithdrawReason};
 
@@ -58,20 +59,20 @@ mod tests {
     fn a_second_use_protects() {
         // Four requests of one block each: block 0 twice, then 1 and 2, in a cache of two blocks.
         let blocks = [0, 0, 1, 2];
-        let shape = CacheConfig {
+        let config = CacheConfig {
             capacity_bytes: 2,
             block_bytes: 1,
             block_tokens: 1,
             evict_unit: EvictUnit::Block,
             state: None,
         };
-        let setup = PolicyContext::new(shape, 0);
+        let context = PolicyContext::new(config, 0);
         let all = policies::admission("all").unwrap();
         let mut policy = Pair {
             eviction: Box::new(OnceUsedFirst::default()),
-            admission: (all.entry.build)(&setup, &all.params),
+            admission: (all.entry.build)(&context, &all.params),
         };
-        let mut cache = Cache::new(shape, &blocks, 3, &Flat);
+        let mut cache = Cache::new(config, &blocks, 3, &Flat);
         for (index, path_start) in (0..).zip(0..blocks.len()) {
             let request = Request {
                 path_start,
