@@ -5,10 +5,9 @@ use std::time::Instant;
 use cache::{Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, Replay, Track};
 use policy_api::StateBytes;
 use roofline::PricedCost;
-use trace::{RequestResult, Workload};
+use trace::{RequestResult, Workload, catch_panic};
 
 use crate::baseline::{Baseline, recovered};
-use crate::guard::guarded;
 use crate::metrics::{Sums, ratio};
 use crate::record::{InfiniteCache, RunRecord, Timings};
 
@@ -100,7 +99,7 @@ pub(crate) fn run(
     let mut sums = Sums::new(scenario.state.is_some());
     let mut served_requests = 0;
     let clock = config.timings.then(Instant::now);
-    let ended = guarded(|| {
+    let ended = catch_panic(|| {
         let mut policy = config.policy.build(&scenario.context(shape, config.seed));
         let requests = Replay::new(
             workload.requests(),

@@ -1,6 +1,8 @@
 //! A whole eviction policy: what was used once is evicted first, the longest unused before the others.
 //!
-//! Copy this file to `policies/src/eviction/mine.rs`, give it an `ENTRY`, and add one line to `policies/src/eviction/mod.rs`.
+//! It is a template, and a bad policy: on agents the newest blocks of a session have one use, and are reused at its next step. To
+//! see it in `replay`, put it into `policies/src/eviction/mine.rs` with an `ENTRY`, and add the line `mod mine;` to the `mod.rs`
+//! beside it. There this policy is one line, since `parts::keyed` does what is written out here.
 
 use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, Tick, Victim, WithdrawReason};
 
@@ -11,17 +13,17 @@ pub struct OnceUsedFirst {
 }
 
 impl EvictionPolicy for OnceUsedFirst {
-    /// From now on a leaf is evictable. All its blocks share these facts.
+    /// The leaf may be evicted from now on. All its blocks share these facts.
     fn offer(&mut self, leaf: &Candidate) {
         self.leaves.put(leaf.id, (leaf.uses >= 2, leaf.last_used));
     }
 
-    /// It no longer is: somebody uses it.
+    /// It may no longer be evicted: a request uses it.
     fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
         self.leaves.remove(id);
     }
 
-    /// Which leaf should be evicted? Being asked must change nothing.
+    /// Which leaf should be evicted next? Being asked must change nothing.
     fn victim(&mut self) -> Option<Victim> {
         self.leaves.first().map(Victim::node)
     }

@@ -1,7 +1,9 @@
 //! What holds for every policy on any trace.
 
-use cache::{CacheConfig, EvictUnit};
-use policy_api::{EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, StateBytes};
+use cache::{Cache, CacheConfig, EvictUnit, Lease};
+use policy_api::{
+    EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, RequestIndex, StateBytes,
+};
 use proptest::prelude::*;
 
 use crate::under_test::{admissions, evictions, pair, pair_for};
@@ -224,6 +226,61 @@ proptest! {
             prop_assert_eq!(cache.first_fault(), None, "{}", eviction);
         }
     }
+
+    /// Requests overlap, end in another order than they began in, or are abandoned.
+    #[test]
+    fn every_pair_serves_requests_that_overlap(
+        trace in any_trace(40),
+        turns in prop::collection::vec((0usize..3, any::<bool>()), 40),
+        has_states in any::<bool>(),
+    ) {
+        let state = StateBytes { fixed: 3, ..StateBytes::default() };
+        let config = config(16, EvictUnit::Block, has_states.then_some(state));
+        for eviction in evictions() {
+            for admission in admissions() {
+                let mut policy = pair_for(&eviction, &admission, config);
+                let cache = overlap(&trace, &turns, config, &mut policy);
+                prop_assert_eq!(cache.audit(), Ok(()));
+                prop_assert_eq!(cache.usage().pinned_blocks, 0);
+                prop_assert_eq!(cache.first_fault(), None, "{} with {}", eviction, admission);
+            }
+        }
+    }
+}
+
+/// Up to three requests are under way at a time. A turn says which of them ends before the next begins, and whether it ran.
+fn overlap<'t>(
+    trace: &'t Trace,
+    turns: &[(usize, bool)],
+    config: CacheConfig,
+    policy: &mut dyn Policy,
+) -> Cache<'t> {
+    let mut cache = trace.cache_of(config);
+    let mut under_way: Vec<Lease> = Vec::new();
+    let last = trace.requests.len();
+    for (index, &(which, ran)) in turns.iter().enumerate() {
+        if under_way.len() == 3 || index >= last && !under_way.is_empty() {
+            let lease = under_way.remove(which % under_way.len());
+            if ran {
+                cache.finish(lease, policy);
+            } else {
+                cache.abandon(lease, policy);
+            }
+        }
+        if let Some(request) = trace.requests.get(index) {
+            let name = RequestIndex(index as u32);
+            let mut lease = cache.lookup(name, request, trace.hints(index), policy);
+            // Where there is no room it runs without the rest of its path.
+            for depth in 1..=request.path_blocks {
+                let _ = cache.reserve(&mut lease, depth, policy);
+            }
+            under_way.push(lease);
+        }
+    }
+    for lease in under_way {
+        cache.finish(lease, policy);
+    }
+    cache
 }
 
 /// Policies that see touches and shares of the cache only, so that what they do scales exactly. Whoever counts blocks or tokens on

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod factories;
 mod golden;
 mod mooncake;

@@ -110,8 +110,7 @@ impl Learned {
         Keyed::ordered_by(learned, leaves)
     }
 
-    fn class_of(&mut self, leaf: &Candidate, leaves: &mut Aging<LruOrder>) -> u32 {
-        let last = self.last_uses.at(leaf.last_request);
+    fn class_of(&mut self, leaf: &Candidate, last: LastUse, leaves: &mut Aging<LruOrder>) -> u32 {
         let number = self.numbers.of(leaf, last);
         self.known(number, leaves)
     }
@@ -218,8 +217,9 @@ impl Rule for Learned {
         if self.classes == Classes::Session {
             self.sessions.give(leaf.id, Some(leaf.last_session));
         }
-        let since_us = self.last_uses.at(leaf.last_request).arrival_us;
-        let class = self.class_of(leaf, &mut nodes.order);
+        let last = self.last_uses.at(leaf.last_request);
+        let since_us = last.arrival_us;
+        let class = self.class_of(leaf, last, &mut nodes.order);
         if self.watched_since.get(leaf.id) != Some(&since_us) {
             let bucket = self.bucket(since_us);
             self.join(class, bucket);
@@ -358,7 +358,9 @@ mod tests {
                 last_request: RequestIndex(index),
                 ..leaf(1)
             };
-            learned.rule.class_of(&leaf, &mut learned.nodes.order)
+            let last = learned.rule.last_uses.at(leaf.last_request);
+            let leaves = &mut learned.nodes.order;
+            learned.rule.class_of(&leaf, last, leaves)
         });
         assert!(classes[0] != classes[1] && classes[1] == classes[2]);
     }
