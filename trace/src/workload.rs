@@ -69,6 +69,11 @@ impl Workload {
         &self.tools
     }
 
+    /// Declared hints of every request; empty where the trace declares none at all.
+    pub fn all_hints(&self) -> &[Hints] {
+        &self.hints
+    }
+
     /// Declared hints of request `index`; `None` where the trace declares none at all.
     pub fn hints(&self, index: usize) -> Option<&Hints> {
         self.hints.get(index)

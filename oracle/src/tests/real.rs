@@ -15,8 +15,8 @@ use crate::next_use::{NextUse, Reading};
 use crate::prefix_program::Relaxation;
 use crate::schedule::replay;
 
-use super::golden_files::cost;
 use super::support::{certified, prepared, saved, serve, total};
+use testkit::golden::cost;
 
 const BLOCK_TOKENS: u32 = 512;
 

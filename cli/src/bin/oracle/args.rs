@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use cli::args::{Capacities, Effort, Input, Policies, Threads};
-use cli::output::Output;
+use cli::args::{Capacities, Common, Effort, Policies};
 use experiment::Capacity;
 
 const EXAMPLES: &str = "\
@@ -41,29 +40,22 @@ pub(crate) enum Command {
     Curve(Curve),
     /// Where a policy loses against the best feasible schedule, eviction by eviction.
     Regret(Regret),
-    /// The upper bound in seconds with the prices that prove it, as JSON: one certificate per trace, cost model and capacity.
+    /// The upper bound in seconds with the prices that prove it, always as JSON: one certificate per trace, cost model and capacity.
     Certify(Certify),
-    /// Compute the bounds of certificates anew from the trace and their prices alone, rounding outward.
+    /// Compute the bounds of certificates anew from the trace and their prices alone, rounding outward. One line each.
     Verify(Verify),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Certify {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) capacities: Capacities,
 
     #[command(flatten)]
     pub(crate) effort: Effort,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-
-    /// Write the certificates to a file instead of standard output.
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,16 +64,13 @@ pub(crate) struct Verify {
     pub(crate) certificates: PathBuf,
 
     #[command(flatten)]
-    pub(crate) input: Input,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Brackets {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) capacities: Capacities,
@@ -96,18 +85,12 @@ pub(crate) struct Brackets {
     /// Read the clock. Without this, the same input gives the same bytes.
     #[arg(long)]
     pub(crate) timings: bool,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Curve {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     /// Capacities, separated by commas; instead of `--points`.
     #[arg(
@@ -121,12 +104,6 @@ pub(crate) struct Curve {
     /// Capacities from 1 block to all distinct blocks, evenly spaced on a logarithmic scale.
     #[arg(long, value_name = "COUNT", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=MOST_POINTS))]
     pub(crate) points: u32,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 /// More points than a curve can show.
@@ -135,7 +112,7 @@ const MOST_POINTS: i64 = 100_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Regret {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) policies: Policies,
@@ -145,10 +122,4 @@ pub(crate) struct Regret {
 
     #[command(flatten)]
     pub(crate) effort: Effort,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }

@@ -3,22 +3,21 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail};
-use cli::output::{check_writable, write_output};
-use cli::progress::TerminalProgress;
+use cli::output::write_output;
 use experiment::CertifiedBound;
 
 use crate::args::{Certify, Verify};
 
 pub(crate) fn certify(args: &Certify) -> Result<()> {
-    args.out.as_deref().map_or(Ok(()), check_writable)?;
-    let prices = args.input.prices()?;
-    args.threads.start()?;
-    let progress = TerminalProgress::default();
+    let options = args.effort.options();
     let capacities = &args.capacities.capacities;
-    let experiment = args.input.experiment(prices, capacities, &progress)?;
-    let certified = experiment.certify(&args.effort.options(), &progress)?;
-    progress.finish();
-    write_output(&reports::json(&certified), args.out.as_deref())
+    let certified = args.common.ask(capacities, |experiment, progress| {
+        experiment.certify(&options, progress)
+    })?;
+    write_output(
+        &reports::json(&certified),
+        args.common.output.out.as_deref(),
+    )
 }
 
 pub(crate) fn verify(args: &Verify) -> Result<()> {
@@ -30,12 +29,9 @@ pub(crate) fn verify(args: &Verify) -> Result<()> {
     if certified.is_empty() {
         bail!("{path} holds no certificates");
     }
-    let prices = args.input.prices()?;
-    args.threads.start()?;
-    let progress = TerminalProgress::default();
-    let experiment = args.input.experiment(prices, &[], &progress)?;
-    let proven = experiment.verify(&certified, &progress)?;
-    progress.finish();
+    let proven = args.common.ask(&[], |experiment, progress| {
+        experiment.verify(&certified, progress)
+    })?;
     let line = |(bound, proven): (&CertifiedBound, f64)| {
         let setting = &bound.setting;
         format!(
@@ -44,5 +40,5 @@ pub(crate) fn verify(args: &Verify) -> Result<()> {
         )
     };
     let lines: String = certified.iter().zip(proven).map(line).collect();
-    write_output(&lines, None)
+    write_output(&lines, args.common.output.out.as_deref())
 }
