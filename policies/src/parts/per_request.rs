@@ -49,8 +49,8 @@ impl<V: Copy + Default> PerEvent<V> {
         self.values.push(value);
     }
 
-    pub(crate) fn at(&self, tick: Tick) -> V {
-        let value = self.values.get(tick.index()).or(self.values.last());
-        value.copied().unwrap_or_default()
+    /// What it showed at an event; `None` for one later than all that were noted.
+    pub(crate) fn at(&self, tick: Tick) -> Option<V> {
+        self.values.get(tick.index()).copied()
     }
 }
