@@ -34,7 +34,8 @@ impl GreedyClock {
 
     pub(crate) fn worth(&self, leaf: &Candidate, value: f64) -> GreedyKey {
         // A split may stamp a tail before its request is noted, and a request may end after all that were: the clock is as it is.
-        let at_last_use = self.at_event.at(leaf.last_used).unwrap_or(self.clock);
+        let at_last_use = self.at_event.noted(leaf.last_used);
+        let at_last_use = at_last_use.unwrap_or(self.clock);
         (Score(at_last_use + value), lru_order(leaf))
     }
 
