@@ -35,16 +35,29 @@ pub enum Format {
     Csv,
 }
 
-/// What the forms are made of. `Markdown` and `Csv` have a form of their own where the general one does not fit.
+/// What the forms are made of.
 pub struct Forms<'a, R> {
     /// The record, for JSON.
     pub record: &'a R,
     /// For people and documents.
     pub page: &'a dyn Fn(&R) -> Page,
-    /// For documents, where they are not the page's tables.
+    /// For documents, where that is not the page as Markdown.
     pub markdown: Option<&'a dyn Fn(&R) -> String>,
     /// For spreadsheets.
     pub csv: &'a dyn Fn(&R) -> String,
+}
+
+impl<R: Serialize> Forms<'_, R> {
+    /// The record in one form.
+    pub fn text(&self, format: Format) -> String {
+        match (format, self.markdown) {
+            (Format::Table, _) => (self.page)(self.record).plain(),
+            (Format::Markdown, None) => (self.page)(self.record).markdown(),
+            (Format::Markdown, Some(markdown)) => markdown(self.record),
+            (Format::Json, _) => reports::json(self.record),
+            (Format::Csv, _) => (self.csv)(self.record),
+        }
+    }
 }
 
 impl Output {
@@ -61,15 +74,7 @@ impl Output {
     /// # Errors
     /// As [`write_output`].
     pub fn emit<R: Serialize>(&self, forms: &Forms<'_, R>) -> Result<()> {
-        let record = forms.record;
-        let text = match (self.format, forms.markdown) {
-            (Format::Table, _) => (forms.page)(record).plain(),
-            (Format::Markdown, None) => (forms.page)(record).markdown(),
-            (Format::Markdown, Some(markdown)) => markdown(record),
-            (Format::Json, _) => reports::json(record),
-            (Format::Csv, _) => (forms.csv)(record),
-        };
-        write_output(&text, self.out.as_deref())
+        write_output(&forms.text(self.format), self.out.as_deref())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Progress on a terminal, silence elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use experiment::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,10 +22,7 @@ impl Default for TerminalProgress {
 impl TerminalProgress {
     fn current(&self) -> ProgressBar {
         // A bar is no worse for a thread that panicked while it advanced.
-        let bar = self
-            .bar
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.clone()
     }
 
@@ -38,10 +35,7 @@ impl TerminalProgress {
 impl Progress for TerminalProgress {
     fn stage(&self, what: &'static str, length: u64) {
         self.finish();
-        let mut bar = self
-            .bar
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
         *bar = progress_bar(length, what);
     }
 

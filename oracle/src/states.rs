@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use cache::{CacheConfig, EvictUnit, Track};
 use policy_api::{
     AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, NodeId, PathInsertion,
-    Policy, Ranked, RequestView, Score, StateBytes, Victim, WithdrawReason,
+    Policy, Ranked, RequestView, Score, StateBytes, Tick, Victim, WithdrawReason,
 };
 use trace::Workload;
 
@@ -225,7 +225,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// LRU over leaves and states, which saves them where `all` does.
 #[derive(Default)]
-struct StateLru(Ranked<(Time, Reverse<u32>, Time)>);
+struct StateLru(Ranked<(Tick, Reverse<u32>, Tick)>);
 
 impl EvictionPolicy for StateLru {
     fn offer(&mut self, candidate: &Candidate) {
@@ -307,7 +307,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         for block in request.path {
-            self.touched[*block as usize] = request.index;
+            self.touched[*block as usize] = request.index.0;
         }
     }
 }
@@ -325,7 +325,7 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
     ) {
         let resumed = |end: &u32| {
             let last = request.path[*end as usize - 1];
-            self.resumed_until[last as usize] > request.index
+            self.resumed_until[last as usize] > request.index.0
         };
         let below_hit = request.hit_blocks + 1..=insertion.resident_blocks;
         positions.extend(below_hit.filter(resumed));

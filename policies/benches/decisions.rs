@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cache::{Cache, CacheConfig, EvictUnit};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use policies::{ADMISSION, EVICTION, PolicyContext};
-use policy_api::{BlockId, Pair, PrefillCost, Request, Work};
+use policy_api::{BlockId, Pair, PrefillCost, Request, RequestIndex, Work};
 
 const LEAVES: [u64; 3] = [1_000, 10_000, 100_000];
 const PREFIXES: u64 = 16;
@@ -201,7 +201,7 @@ impl<'t> Running<'t> {
         };
         black_box(
             self.cache
-                .serve(self.served, &request, None, &mut self.policy),
+                .serve(RequestIndex(self.served), &request, None, &mut self.policy),
         );
         self.served += 1;
     }

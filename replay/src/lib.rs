@@ -5,7 +5,6 @@
 //! of threads.
 
 mod baseline;
-mod guard;
 mod metrics;
 mod record;
 mod run;

@@ -10,7 +10,9 @@ mod oracle_pages;
 mod page;
 mod policy_matrix;
 mod replay_page;
+mod roofline_pages;
 mod table;
+mod trace_pages;
 
 use serde::Serialize;
 
@@ -20,7 +22,12 @@ pub use oracle_pages::{brackets_page, curve_page, regret_csv, regret_page};
 pub use page::{Page, Section};
 pub use policy_matrix::policy_matrix;
 pub use replay_page::replay_page;
+pub use roofline_pages::{
+    CatalogueRow, CostRow, ModelRow, catalogue_page, costs_page, errors_page, explain_page,
+    fetch_page, figures_page, gpus_page, models_page,
+};
 pub use table::{Align, Column, Table};
+pub use trace_pages::{compare_csv, compare_page, inspect_page};
 
 /// Any record as one JSON object, indented, with a final newline.
 pub fn json(record: &impl Serialize) -> String {

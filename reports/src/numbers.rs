@@ -34,6 +34,20 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
+/// Four significant digits, without an exponent where it reads well.
+pub(crate) fn four_digits(value: f64) -> String {
+    if value != 0.0 && !(1e-3..1e7).contains(&value.abs()) {
+        return format!("{value:.3e}");
+    }
+    let digits = 3 - value.abs().max(1e-3).log10().floor() as i32;
+    let text = format!("{value:.*}", digits.clamp(0, 6) as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

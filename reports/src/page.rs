@@ -18,11 +18,12 @@ pub struct Section {
 
 impl Section {
     fn plain(&self) -> String {
+        let table = self.table.plain();
         let mut text = lines(&self.head);
-        if !self.head.is_empty() {
+        if !self.head.is_empty() && !table.is_empty() {
             text.push('\n');
         }
-        text.push_str(&self.table.plain());
+        text.push_str(&table);
         if !self.notes.is_empty() {
             text.push('\n');
             text.push_str(&lines(&self.notes));

@@ -13,12 +13,12 @@ pub enum GenError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// An input could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Its reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A file cannot be used.
     #[error("{}: {problem}", path.display())]
@@ -53,7 +53,7 @@ impl GenError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
-            source,
+            reason: source,
         }
     }
 }

@@ -793,6 +793,67 @@ fn a_closed_loop_waits_for_its_users() {
     }
 }
 
+/// Family, parameters, and what is wrong with them.
+const WRONG: &[(&str, Settings, &str)] = &[
+    (
+        "agent",
+        &[("step", "3")],
+        "there is no parameter `step`; did you mean `steps`? Valid ones: sessions, arrivals",
+    ),
+    (
+        "agent",
+        &[("steps", "many")],
+        "`steps` is a distribution of counts (`many` is no distribution), not `many`",
+    ),
+    (
+        "agent",
+        &[("retry", "1")],
+        "`retry` is a number from 0 to 0.9, not `1`",
+    ),
+    (
+        "agent",
+        &[("context", "none")],
+        "`context` is one of keep, window, compact, not `none`",
+    ),
+    (
+        "agent",
+        &[("fast-share", "0.9"), ("slow-share", "0.2")],
+        "slow-share is 0.2; expected at most what",
+    ),
+    (
+        "oneshot",
+        &[("template-tokens", "4294967296")],
+        "4294967296 in it is more than",
+    ),
+    (
+        "oneshot",
+        &[
+            ("sessions", "3"),
+            ("template-tokens", "60000000"),
+            ("prompt-tokens", "60000000"),
+        ],
+        "a prompt of more than 67108864 tokens",
+    ),
+    ("scan", &[("chunks", "4e9")], "more than 1000000"),
+    ("mixture", &[("parts", "agent")], "parts is `agent`"),
+    (
+        "mixture",
+        &[("parts", "mixture=1")],
+        "no family of a mixture `mixture`",
+    ),
+    (
+        "mixture",
+        &[("parts", "nobody=1")],
+        "no family of a mixture `nobody`",
+    ),
+    ("mixture", &[("set", "chat.none=1")], "no parameter `none`"),
+    (
+        "mixture",
+        &[("set", "ledger.steps=1")],
+        "set is `ledger.steps=1`",
+    ),
+];
+
 #[test]
 fn wrong_parameters_are_named() {
     let fault = |name: &str, given: &[(&str, &str)]| {
@@ -808,51 +869,7 @@ fn wrong_parameters_are_named() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         outcome.unwrap_err().to_string()
     };
-    let cases: &[(&str, Settings, &str)] = &[
-        (
-            "agent",
-            &[("step", "3")],
-            "there is no parameter `step`; did you mean `steps`? Valid ones: sessions, arrivals",
-        ),
-        (
-            "agent",
-            &[("steps", "many")],
-            "`steps` is a distribution (`many` is no distribution), not `many`",
-        ),
-        (
-            "agent",
-            &[("retry", "1")],
-            "`retry` is a number from 0 to 0.9, not `1`",
-        ),
-        (
-            "agent",
-            &[("context", "none")],
-            "`context` is one of keep, window, compact, not `none`",
-        ),
-        (
-            "agent",
-            &[("fast-share", "0.9"), ("slow-share", "0.2")],
-            "slow-share is 0.2; expected at most what",
-        ),
-        ("mixture", &[("parts", "agent")], "parts is `agent`"),
-        (
-            "mixture",
-            &[("parts", "mixture=1")],
-            "no family of a mixture `mixture`",
-        ),
-        (
-            "mixture",
-            &[("parts", "nobody=1")],
-            "no family of a mixture `nobody`",
-        ),
-        ("mixture", &[("set", "chat.none=1")], "no parameter `none`"),
-        (
-            "mixture",
-            &[("set", "ledger.steps=1")],
-            "set is `ledger.steps=1`",
-        ),
-    ];
-    for (name, given, expected) in cases {
+    for (name, given, expected) in WRONG {
         let found = fault(name, given);
         assert!(found.contains(expected), "{found}");
     }

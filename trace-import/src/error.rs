@@ -15,12 +15,12 @@ pub enum ImportError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// An input could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Its reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// There is nothing to import.
     #[error("{}: {problem}", path.display())]
@@ -34,12 +34,12 @@ pub enum ImportError {
     #[error("{0}")]
     Rejected(Rejected),
     /// The rows need more memory than they may have.
-    #[error("{location}: {source}")]
+    #[error("{location}: {reason}")]
     Memory {
         /// Where the input was then.
         location: String,
         /// The budget.
-        source: OverBudget,
+        reason: OverBudget,
     },
     /// The caller is strict, and something would be changed or dropped.
     #[error("strict, so nothing written; the import would have to change or drop:{}", listed(.0))]
@@ -63,7 +63,7 @@ impl ImportError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
-            source,
+            reason: source,
         }
     }
 }

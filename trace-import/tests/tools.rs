@@ -409,3 +409,35 @@ fn a_trace_is_like_itself_and_unlike_another() {
         }
     }
 }
+
+#[test]
+fn ids_that_contradict_each_other_are_not_merged_as_shared() {
+    let folder = Folder::new();
+    let trace = |name: &str, blocks: &[u64]| {
+        let path = folder.path(name);
+        let meta = trace::Meta::new(Content::Blocks { block_tokens: 1 });
+        let mut writer = TraceWriter::create(&path, &meta).unwrap();
+        writer
+            .write(&Row {
+                prompt_tokens: 2,
+                body: Body::Blocks {
+                    prompt: blocks.into(),
+                    output: None,
+                },
+                ..Row::default()
+            })
+            .unwrap();
+        writer.finish().unwrap();
+        path
+    };
+    let inputs = [trace("a.parquet", &[1, 2]), trace("b.parquet", &[3, 2])];
+    let out = folder.path("out.parquet");
+    let fault = merge(&inputs, &out, MergeIds::Shared).unwrap_err();
+    assert!(
+        fault.to_string().contains("b.parquet: block id 2"),
+        "{fault}"
+    );
+    assert!(!out.exists());
+    merge(&inputs, &out, MergeIds::Separate).unwrap();
+    load(&out, &LoadOptions::default()).unwrap();
+}

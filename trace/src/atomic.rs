@@ -57,6 +57,9 @@ impl AtomicFile {
     /// # Errors
     /// Where the folder does not exist or cannot be written, or `path` names something that is not a plain file.
     pub fn create(path: &Path) -> io::Result<Self> {
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(io::Error::other("the name of a folder, not of a file"));
+        }
         let target = match std::fs::metadata(path) {
             Ok(found) if found.is_file() => path.canonicalize()?,
             Ok(_) => return Err(io::Error::other("not a plain file, so not replaced")),
@@ -86,6 +89,11 @@ impl AtomicFile {
     /// # Errors
     /// Where it cannot be renamed; nothing is left behind then.
     pub fn commit(self) -> io::Result<()> {
+        if let Ok(replaced) = std::fs::metadata(&self.target) {
+            keep_owner(self.file.path(), &replaced);
+            // A mode that cannot be kept is no reason to lose what was written.
+            let _ = std::fs::set_permissions(self.file.path(), replaced.permissions());
+        }
         self.file
             .persist(&self.target)
             .map(|_: File| ())
@@ -114,6 +122,16 @@ fn temporary(prefix: &std::ffi::OsStr, folder: &Path) -> io::Result<NamedTempFil
         .tempfile_in(folder)
 }
 
+/// Gives a file the owner and group of the one that it replaces, where the user may.
+#[cfg(unix)]
+fn keep_owner(path: &Path, replaced: &std::fs::Metadata) {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let _ = chown(path, Some(replaced.uid()), Some(replaced.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &Path, _: &std::fs::Metadata) {}
+
 #[cfg(not(unix))]
 fn temporary(prefix: &std::ffi::OsStr, folder: &Path) -> io::Result<NamedTempFile> {
     Builder::new()
@@ -125,6 +143,29 @@ fn temporary(prefix: &std::ffi::OsStr, folder: &Path) -> io::Result<NamedTempFil
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("private");
+        std::fs::write(&path, b"old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        file.commit().unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(
+            (mode & 0o777, std::fs::read(&path).unwrap()),
+            (0o600, b"new".to_vec())
+        );
+    }
+
+    #[test]
+    fn a_folder_is_no_name_of_a_file() {
+        assert!(AtomicFile::create(Path::new("none/")).is_err());
+    }
 
     #[test]
     fn an_interrupt_leaves_nothing_and_keeps_what_is_done() {

@@ -9,12 +9,12 @@ use crate::workload::BuildError;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Its reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The file is not Parquet, or is cut short or damaged.
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
@@ -73,14 +73,14 @@ pub enum TraceError {
         expected: String,
     },
     /// A path that contradicts an earlier one.
-    #[error("{}: row {row}: {source}", path.display())]
+    #[error("{}: row {row}: {reason}", path.display())]
     Path {
         /// The file.
         path: PathBuf,
         /// The row, counted from 0.
         row: u64,
         /// The contradiction.
-        source: BuildError,
+        reason: BuildError,
     },
     /// Two different blocks of tokens hash to one id.
     #[error(
@@ -96,12 +96,12 @@ pub enum TraceError {
         position: usize,
     },
     /// The file needs more memory than it may have.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Memory {
         /// The file.
         path: PathBuf,
         /// The budget.
-        source: OverBudget,
+        reason: OverBudget,
     },
     /// The caller's block size does not suit the trace.
     #[error("{}: block size of {asked} tokens asked for; expected {expected}", path.display())]
@@ -119,14 +119,14 @@ impl TraceError {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
-            source,
+            reason: source,
         }
     }
 
     pub(crate) fn memory(path: &Path, source: OverBudget) -> Self {
         Self::Memory {
             path: path.to_owned(),
-            source,
+            reason: source,
         }
     }
 

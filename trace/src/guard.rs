@@ -1,50 +1,21 @@
 //! Opening Parquet files that may be damaged or made to harm.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::Once;
 
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::schema::types::Type;
 
 use crate::error::TraceError;
-
-thread_local! {
-    /// Whether this thread is in a guarded step, whose panics are errors and not printed.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Lets panics of guarded steps pass in silence; all others go where they went before.
-fn silence_guarded_panics() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                before(panic);
-            }
-        }));
-    });
-}
+use crate::panics::catch_panic;
 
 /// Runs a step of decoding. The decoder checks most of what it reads, but panics on some damaged files.
 pub(crate) fn guarded<T>(
     path: &Path,
     step: impl FnOnce() -> Result<T, TraceError>,
 ) -> Result<T, TraceError> {
-    silence_guarded_panics();
-    let before = GUARDED.replace(true);
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(step));
-    GUARDED.set(before);
-    outcome.unwrap_or_else(|panic| {
-        let message = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or(panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no reason given");
+    catch_panic(step).unwrap_or_else(|message| {
         let reason = format!("damaged: the decoder gave up ({message})");
         Err(TraceError::not_parquet(path, &reason))
     })

@@ -157,10 +157,10 @@ impl<'a> Loader<'a> {
         let before = self.builder.held_bytes();
         self.builder
             .push(request, ids)
-            .map_err(|source| TraceError::Path {
+            .map_err(|reason| TraceError::Path {
                 path: self.path.to_owned(),
                 row: at,
-                source,
+                reason,
             })?;
         self.budget
             .hold(self.builder.held_bytes() - before)
@@ -212,7 +212,7 @@ fn as_collision(error: TraceError) -> TraceError {
         TraceError::Path {
             path,
             row,
-            source: BuildError::TwoParents { position, .. },
+            reason: BuildError::TwoParents { position, .. },
         } => TraceError::Collision {
             path,
             row,

@@ -3,6 +3,7 @@
 use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
 
+use crate::memory::{MemoryBudget, OverBudget};
 use crate::meta::Provenance;
 
 /// Stands for "no block" where a block id is expected: the parent of a first block.
@@ -68,6 +69,11 @@ impl Workload {
         &self.tools
     }
 
+    /// Declared hints of every request; empty where the trace declares none at all.
+    pub fn all_hints(&self) -> &[Hints] {
+        &self.hints
+    }
+
     /// Declared hints of request `index`; `None` where the trace declares none at all.
     pub fn hints(&self, index: usize) -> Option<&Hints> {
         self.hints.get(index)
@@ -105,6 +111,9 @@ pub enum BuildError {
     /// More distinct blocks than a dense id can name.
     #[error("more than {} distinct blocks", u32::MAX - 2)]
     TooManyBlocks,
+    /// The workload needs more memory than it may have.
+    #[error(transparent)]
+    Memory(OverBudget),
     /// An earlier request was refused.
     #[error("an earlier path was refused, so this one cannot be compared with it")]
     Failed,
@@ -172,7 +181,10 @@ impl WorkloadBuilder {
         if self.failed {
             return Err(BuildError::Failed);
         }
-        let pushed = self.try_push(request, path);
+        let pushed = self.try_push(request, path).and_then(|()| {
+            let mut budget = MemoryBudget::default();
+            budget.hold(self.held_bytes()).map_err(BuildError::Memory)
+        });
         self.failed = pushed.is_err();
         pushed
     }
@@ -303,8 +315,8 @@ impl WorkloadBuilder {
     /// Bytes of what was pushed, about.
     pub(crate) fn held_bytes(&self) -> u64 {
         let path_block = size_of::<BlockId>();
-        // The id both ways, its parent, and the latest request.
-        let distinct_block = 4 * size_of::<u64>() + 2 * size_of::<BlockId>();
+        // The id both ways, its parent, the latest request, and the room of a hash map that grows by doubling.
+        let distinct_block = 9 * size_of::<u64>() + 2 * size_of::<BlockId>();
         let requests = self.workload.requests.len() * size_of::<Request>();
         let blocks = self.workload.arena.len() * path_block + self.sparse.len() * distinct_block;
         (requests + blocks) as u64

@@ -696,3 +696,23 @@ fn sharing_below_a_block_is_reported_as_lost() {
     let workload = load_prompts(&prompts, 4).workload;
     assert_eq!(workload.rounding_lost_tokens(), Some(&[0, 2, 2, 2, 3][..]));
 }
+
+/// Files made to harm: refused in plain words, by a library that neither overflows its stack nor asks for gigabytes.
+#[test]
+fn crafted_files_are_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/cases/edge");
+    if !folder.exists() {
+        eprintln!("skipped: no ../shared");
+        return;
+    }
+    for (name, expected) in [
+        ("arrival-i64max-cost-aware-hang.parquet", "2^53"),
+        (
+            "deep-schema-stack-overflow.parquet",
+            "levels of nested columns",
+        ),
+    ] {
+        let fault = load(&folder.join(name), &LoadOptions::default()).unwrap_err();
+        assert!(fault.to_string().contains(expected), "{fault}");
+    }
+}

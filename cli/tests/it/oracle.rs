@@ -38,7 +38,7 @@ fn the_json_has_the_promised_names_and_the_bounds_hold() {
         "--no-bypass",
     ];
     let report = json(&oracle(folder.path(), &args));
-    assert_eq!(report["schema"], "1");
+    assert_eq!(report["schema"], "2");
     assert_eq!(report["traces"][0]["path"], "agent.parquet");
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 5);
@@ -166,7 +166,7 @@ fn the_curve_and_the_brackets_agree() {
     };
     let (curve, brackets) = (run(&["curve"]), run(&[]));
     for at in 0..3 {
-        let (point, run) = (&curve["points"][at], &brackets["runs"][at]);
+        let (point, run) = (&curve["runs"][at], &brackets["runs"][at]);
         assert_eq!(point["capacity_blocks"], run["capacity_blocks"]);
         assert_eq!(point["lru_hit_tokens"], run["lru"]["hit_tokens"]);
         assert_eq!(point["belady_hit_tokens"], run["tokens"]["upper"]);
@@ -194,7 +194,7 @@ fn regret_explains_the_whole_difference() {
         let at = |path: &str| number(run, &format!("/regret{path}"));
         let short =
             at("/oracle/prefill_seconds_recovered") - at("/policy/prefill_seconds_recovered");
-        let explained = at("/premature/seconds") + at("/refused/seconds") - at("/lucky/seconds");
+        let explained = at("/premature/seconds") + at("/rejected/seconds") - at("/lucky/seconds");
         assert!(
             short > 0.0 && (short - explained).abs() < 1e-9 * short.max(1.0),
             "{run}"

@@ -36,6 +36,35 @@ fn the_readme_is_true() {
     assert_eq!(printed.trim_end(), shown.join("\n").trim_end());
 }
 
+/// The README shows the whole example policy.
+#[test]
+fn the_readmes_policy_is_the_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let code = fs::read_to_string(root.join("examples/policy/src/lib.rs")).unwrap();
+    let (_, code) = code.split_once("\n\nuse ").unwrap();
+    let (code, _) = code.split_once("\n\n#[cfg(test)]").unwrap();
+    assert!(readme.contains(&format!("```rust\nuse {code}\n```")));
+}
+
+/// The same trace given twice is two traces: each run stands under its own.
+#[test]
+fn the_same_trace_twice_prints_each_run_once() {
+    let folder = ledger();
+    let twice = ["--trace", "ledger.parquet", "--trace", "ledger.parquet"];
+    let text = stdout(&replay(folder.path(), &twice));
+    let rows = text.lines().filter(|line| line.starts_with("lru "));
+    assert_eq!(rows.count(), 2, "{text}");
+    let costs = ["--trace", "ledger.parquet", "--cost", "course,causal"];
+    let text = stdout(&replay(folder.path(), &costs));
+    assert!(
+        text.contains("cost model course:") && text.contains("cost model causal:"),
+        "{text}"
+    );
+    let rows = text.lines().filter(|line| line.starts_with("lru "));
+    assert_eq!(rows.count(), 2, "{text}");
+}
+
 #[test]
 fn the_first_command_needs_nothing_else() {
     let folder = ledger();
@@ -272,7 +301,7 @@ fn every_policy_in_one_table() {
     let evictions = policies::EVICTION
         .iter()
         .map(|entry| format!("`{}`{}", entry.name, hints(entry)));
-    let limits = ["*oracle: at most*", "*unlimited cache*"].map(str::to_owned);
+    let limits = ["*oracle: at most*", "*infinite cache*"].map(str::to_owned);
     let expected: Vec<_> = evictions.chain(limits).collect();
     assert_eq!(rows(&text)[2..], expected, "{text}");
     assert!(text.contains("**"), "nothing is the best: {text}");

@@ -493,12 +493,12 @@ fn errors_are_one_line_and_usage_is_two() {
     let said = fail(&["ledger", "-o", &folder.path("none/ledger.parquet")]);
     assert!(said.contains("No such file"), "{said}");
     let said = fail(&["agent", "-o", &folder.path("agent.parquet"), "--users", "0"]);
-    assert!(said.contains("users is"), "{said}");
+    assert!(said.contains("`users` is"), "{said}");
     assert_eq!(folder.names(), ["trace.csv"]);
     for usage in [
         &["ledger"][..],
         &["import", "csv", "x"],
-        &["import", "agentx", "x", "-o", "y", "--span", "4"],
+        &["import", "agentx", "x", "-o", "y", "--span", "4x"],
         &[
             "import",
             "lmcache-agent",

@@ -17,9 +17,9 @@ use crate::intervals::Intervals;
 use crate::next_use::{NextUse, Reading};
 use crate::schedule::replay;
 
-use super::golden_files::{Golden, cost, golden_cases};
 use super::lp::{Closure, interval_program};
 use super::support::{prepared, saved, serve, total};
+use testkit::golden::{Golden, cost, golden_cases};
 
 /// The golden files' names of the two cost models.
 const COSTS: [(&str, &str); 2] = [("seed", "course"), ("causal", "causal")];

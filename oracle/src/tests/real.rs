@@ -16,8 +16,8 @@ use crate::intervals::Intervals;
 use crate::next_use::{NextUse, Reading};
 use crate::schedule::replay;
 
-use super::golden_files::cost;
 use super::support::{prepared, saved, serve, total};
+use testkit::golden::cost;
 
 const BLOCK_TOKENS: u32 = 512;
 

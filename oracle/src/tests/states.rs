@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cache::{Cache, CacheConfig};
+use cache::{Cache, CacheConfig, Replay};
 use policies::{ADMISSION, EVICTION, PolicyContext};
 use policy_api::StateBytes;
 use proptest::prelude::*;
@@ -128,10 +128,10 @@ proptest! {
                         &PolicyContext::new(config, 1),
                     );
                     let mut cache = Cache::new(config, workload.arena(), workload.distinct_blocks(), cost.as_ref());
-                    let hits: Vec<u32> = (0..)
-                        .zip(workload.requests())
-                        .map(|(index, request)| cache.serve(index, request, None, &mut policy).counters.hit_blocks as u32)
-                        .collect();
+                    let mut hits: Vec<u32> = Vec::new();
+                    cache.replay(Replay::without_hints(workload.requests()), &mut policy, |served| {
+                        hits.push(served.outcome.counters.hit_blocks as u32);
+                    });
                     let hit_tokens = hits.iter().map(|hit| u64::from(hit * workload.block_tokens())).sum::<u64>();
                     let recovered = total_saved(&workload, cost.as_ref(), &hits);
                     prop_assert!(hit_tokens <= bracket.tokens.upper, "{} {}", eviction.name, admission);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cache::{Cache, CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Replay};
 use policies::PolicyContext;
 use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
@@ -11,7 +11,8 @@ use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
 use crate::bracket::{BlockMemory, Oracle};
 
-use super::golden_files::cost;
+use testkit::FlatCost;
+use testkit::golden::cost;
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
 
@@ -163,32 +164,16 @@ pub(crate) fn serve(
     let config = config(workload, capacity_blocks);
     let mut policy = pair(workload, capacity_blocks, eviction, admission);
     let distinct_blocks = workload.distinct_blocks();
-    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &Tokens);
-    let hit_blocks = (0..)
-        .zip(workload.requests())
-        .map(|(index, request)| {
-            cache
-                .serve(index, request, None, &mut policy)
-                .counters
-                .hit_blocks as u32
-        })
-        .collect();
+    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &FlatCost);
+    let mut hit_blocks = Vec::new();
+    let requests = Replay::without_hints(workload.requests());
+    cache.replay(requests, &mut policy, |served| {
+        hit_blocks.push(served.outcome.counters.hit_blocks as u32);
+    });
     assert_eq!(cache.fault_count(), 0);
     Served {
         hit_blocks,
         resident: cache.resident_blocks(),
-    }
-}
-
-/// Every token costs one second.
-struct Tokens;
-
-impl PrefillCost for Tokens {
-    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
-        Work {
-            seconds: (total_tokens - cached_tokens) as f64,
-            flops: 0.0,
-        }
     }
 }
 

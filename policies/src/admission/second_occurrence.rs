@@ -212,8 +212,8 @@ mod tests {
             let trace = crate::testing::Trace::new(&paths.iter().map(|path| ask(path)).collect::<Vec<_>>());
             let mut policy = SecondOccurrence::new(Some(memory as u64));
             let mut naive = Naive { capacity: memory, blocks: Vec::new() };
-            for request in &trace.requests {
-                let path = trace.path(request);
+            for index in 0..trace.requests.len() {
+                let path = trace.path(index);
                 let view = crate::testing::view(path);
                 prop_assert_eq!(policy.admit(&view, None), naive.known(path));
             }

@@ -13,7 +13,9 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
@@ -57,7 +59,7 @@ struct Lirs {
     queue: Ranked<(u64, Reverse<u32>)>,
     queued: u64,
     /// Last use of what was evicted.
-    ghosts: Ghosts<u32>,
+    ghosts: Ghosts<Tick>,
 }
 
 impl Lirs {
@@ -76,7 +78,7 @@ impl Lirs {
     }
 
     /// Whether a use at this time is younger than the last use of the oldest LIR leaf.
-    fn is_recent(&mut self, used: u32) -> bool {
+    fn is_recent(&mut self, used: Tick) -> bool {
         self.low
             .first_entry()
             .is_none_or(|((oldest, ..), _)| used > oldest)

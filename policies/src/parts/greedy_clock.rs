@@ -1,9 +1,9 @@
 //! The clock of the GreedyDual family.
 
-use policy_api::{Candidate, NodeId, Ranked, Score};
+use policy_api::{Candidate, NodeId, Ranked, Score, Tick};
 
 use crate::parts::keyed::{LruOrder, lru_order};
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 /// What a leaf is worth, and its place among those worth as much.
 pub(crate) type GreedyKey = (Score, LruOrder);
@@ -21,19 +21,19 @@ pub(crate) type GreedyOrder = Ranked<GreedyKey>;
 /// ```
 pub(crate) struct GreedyClock {
     clock: f64,
-    at_request: PerRequest<f64>,
+    at_event: PerEvent<f64>,
 }
 
 impl GreedyClock {
     pub(crate) fn new() -> Self {
         Self {
             clock: 0.0,
-            at_request: PerRequest::new(),
+            at_event: PerEvent::new(),
         }
     }
 
     pub(crate) fn worth(&self, leaf: &Candidate, value: f64) -> GreedyKey {
-        let worth = self.at_request.at(leaf.last_used) + value;
+        let worth = self.at_event.at(leaf.last_used) + value;
         (Score(worth), lru_order(leaf))
     }
 
@@ -46,7 +46,7 @@ impl GreedyClock {
         }
     }
 
-    pub(crate) fn observe(&mut self, index: u32) {
-        self.at_request.note(index, self.clock);
+    pub(crate) fn observe(&mut self, now: Tick) {
+        self.at_event.note(now, self.clock);
     }
 }

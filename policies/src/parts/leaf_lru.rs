@@ -37,6 +37,8 @@ impl EvictionPolicy for LeafLru {
 
 #[cfg(test)]
 mod tests {
+    use policy_api::Tick;
+
     use super::*;
     use crate::testing::leaf;
 
@@ -49,7 +51,7 @@ mod tests {
         };
         policy.offer(&leaf(1));
         policy.offer(&Candidate {
-            last_used: 5,
+            last_used: Tick(5),
             ..leaf(2)
         });
         assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))));

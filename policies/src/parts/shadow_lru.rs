@@ -157,7 +157,7 @@ mod tests {
             let held = self.shadow.touch(request.path);
             assert_eq!(held, request.held_blocks);
             assert_eq!(self.shadow.victim().is_some(), rival.is_some());
-            let fresh = self.fresh[request.index as usize];
+            let fresh = self.fresh[request.index.index()];
             let blocks = (held + fresh).min(request.path.len() as u32);
             self.shadow.admit(request.path, held, blocks);
             blocks

@@ -8,8 +8,8 @@ use std::time::Duration;
 use cache::{CacheConfig, EvictUnit};
 use policy_api::StateBytes;
 
-use crate::support::{Trace, ask, config};
 use crate::under_test::{admissions, evictions, pair_for};
+use testkit::{SmallTrace as Trace, ask, config};
 
 /// A policy that has not served a few hundred requests by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);

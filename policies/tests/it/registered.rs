@@ -8,12 +8,13 @@ use policies::{
     ADMISSION, BuildEviction, EVICTION, EvictionEntry, EvictionSpec, Params, PolicyContext, Track,
 };
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim,
+    WithdrawReason,
 };
 
 use cache::EvictUnit;
 
-use crate::support::{Trace, asks, config};
+use testkit::{SmallTrace as Trace, asks, config};
 
 #[test]
 fn every_policy_file_is_registered() {
@@ -66,7 +67,7 @@ fn declared_name(code: &str) -> String {
 /// Evicts the oldest, and admits nothing but what it evicted before: the admission half needs what the eviction half knows.
 #[derive(Default)]
 struct Regretful {
-    leaves: Ranked<u32>,
+    leaves: Ranked<Tick>,
     evicted: BTreeSet<u32>,
     has_room: bool,
 }

@@ -2,6 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod factories;
 mod golden;
 mod mooncake;
-mod support;

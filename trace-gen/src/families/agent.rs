@@ -110,9 +110,9 @@ parameters! {
             "Longest result in tokens: tools cut what is longer; 0: uncapped";
         context: String, Domain::Choice(&["keep", "window", "compact"]), "compact",
             "What a full context does: keep (the session ends), window, or compact";
-        context_tokens: Dist, TOKENS, "0.85*160000+0.15*900000",
+        context_tokens: Dist, DIST, "0.85*160000+0.15*900000",
             "Longest prompt of a session; one that asks for a summary may have one more answer in it";
-        window_tokens: Dist, TOKENS, "uniform(40000,80000)",
+        window_tokens: Dist, DIST, "uniform(40000,80000)",
             "window: tokens kept, the goal and what stands before it among them; the oldest of the rest go";
         summary_tokens: Dist, TOKENS, "lognormal(15000,1)",
             "compact: tokens of the summary that one more request makes of the context, and that replaces all but template \

@@ -150,7 +150,7 @@ fn logs(input: &Path) -> Result<Vec<PathBuf>, ImportError> {
             // Not `path().is_dir()`: a link could lead back up.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(entry.path());
-            } else if unpacked_name(&entry.path()).ends_with(".jsonl") {
+            } else if unpacked_name(&entry.path()).ends_with(".jsonl") && entry.path().is_file() {
                 found.push(entry.path());
             }
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use params::{Param, Params};
+use trace::AtomicFile;
 
 use super::options::BLOCK_TOKENS;
 use crate::error::ImportError;
@@ -45,6 +46,8 @@ impl ImportJob<'_> {
     /// Where the input cannot be read, a row of it cannot be used (all are checked, the first ten named), the caller is
     /// strict and something would be changed or dropped, or the output cannot be written. Nothing is written then.
     pub fn run(&mut self) -> Result<Imported, ImportError> {
+        // A place that cannot be written is found out before the work, not after.
+        AtomicFile::create(self.out).map_err(|fault| ImportError::io(self.out, fault))?;
         (self.format.read)(self)
     }
 

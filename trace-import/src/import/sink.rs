@@ -342,9 +342,9 @@ fn hold(
     };
     budget
         .hold(bytes + size_of::<SourceRow>() as u64)
-        .map_err(|source| ImportError::Memory {
+        .map_err(|reason| ImportError::Memory {
             location: location.to_string(),
-            source,
+            reason,
         })
 }
 

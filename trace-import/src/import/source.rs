@@ -147,7 +147,11 @@ pub(crate) fn lines(
         let outcome = match text.by_ref().take(longest + 1).read_line(&mut line) {
             Ok(0) => return None,
             Ok(read) if read as u64 > longest => Err(too_long(&owned, &format!("line {number}"))),
-            Ok(_) => Ok((number, line)),
+            Ok(_) => {
+                let end = line.trim_end_matches('\n').trim_end_matches('\r').len();
+                line.truncate(end);
+                Ok((number, line))
+            }
             Err(fault) => Err(ImportError::Input {
                 path: owned.clone(),
                 problem: format!("line {number}: {fault}"),

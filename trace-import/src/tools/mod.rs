@@ -13,7 +13,7 @@ mod shuffle;
 mod sketch;
 
 pub use anonymise::anonymise;
-pub use compare::{Comparison, compare};
+pub use compare::{Comparison, Dimension, compare};
 pub use cut::{By, Cut, Draw, cut, rescale_time, sample};
 pub use merge::{MergeIds, merge};
 pub use rows::Done;

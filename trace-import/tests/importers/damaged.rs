@@ -1,5 +1,7 @@
 //! Damaged inputs: an error that names the location, or a trace that loads; nothing half-written.
 
+use std::io::Read;
+
 use proptest::prelude::*;
 use trace_import::import::FORMATS;
 
@@ -313,4 +315,75 @@ proptest! {
     ) {
         check_damaged(real_inputs(), &mutations);
     }
+}
+
+/// A row that is refused says nothing about the rows after it.
+#[test]
+fn one_bad_row_is_one_rejected_row() {
+    let folder = Folder::new();
+    let out = folder.path("out.parquet");
+    let head = r#"{"trace.schema":"1","trace.content":"blocks","trace.block_tokens":1}"#;
+    let row = |id: u64, at: i64, blocks: &str| {
+        let tokens = blocks.split(',').count();
+        format!(
+            r#"{{"request_id":{id},"arrival_us":{at},"session_id":0,"prompt_tokens":{tokens},"output_tokens":0,"prompt_blocks":[{blocks}]}}"#
+        )
+    };
+    let bad_rows = [
+        // Block 3 after 9; a row whose arrival is the latest of all; an id twice.
+        row(1, 1, "1,2,9,3"),
+        row(0, i64::MAX, "1,2,3"),
+        row(1, 1 << 53, "1,2").replace("\"prompt_tokens\":2", "\"prompt_tokens\":9"),
+        row(0, 1, "1,2,3"),
+    ];
+    for bad in bad_rows {
+        let good = (2..12).map(|id| row(id, id as i64, "1,2,3") + "\n");
+        let text = format!(
+            "{head}\n{}\n{bad}\n{}",
+            row(0, 0, "1,2,3"),
+            good.collect::<String>()
+        );
+        let input = folder.file("in.jsonl", text);
+        let fault = try_import("jsonl", &input, &out, &[], false).unwrap_err();
+        assert!(fault.to_string().starts_with("1 row rejected"), "{fault}");
+    }
+}
+
+/// Small inputs that ask for much are refused before they get it.
+#[test]
+fn bombs_are_refused() {
+    let folder = Folder::new();
+    let out = folder.path("out.parquet");
+    let one_line = zstd::encode_all(std::io::repeat(b'a').take(1 << 28), 3).unwrap();
+    let input = folder.file("in.jsonl.zst", one_line);
+    let fault = try_import("mooncake", &input, &out, &[], false).unwrap_err();
+    let fault = fault.to_string();
+    assert!(
+        fault.contains("1000 times its size") || fault.contains("MB"),
+        "{fault}"
+    );
+    if let Some(folder) = shared("../cases/edge/ragpulse-17GB") {
+        let fault = try_import("ragpulse", &folder, &out, &[], false).unwrap_err();
+        assert!(
+            fault.to_string().contains("input_length 4278190080"),
+            "{fault}"
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped_and_gzip_is_named() {
+    let folder = Folder::new();
+    let out = folder.path("out.parquet");
+    let line = r#"{"timestamp":0,"input_length":512,"output_length":1,"hash_ids":[1]}"#;
+    let input = folder.file("in.jsonl", format!("\u{feff}{line}\n"));
+    assert_eq!(
+        try_import("mooncake", &input, &out, &[], false)
+            .unwrap()
+            .requests,
+        1
+    );
+    let input = folder.file("in.jsonl.gz", [0x1f, 0x8b]);
+    let fault = try_import("mooncake", &input, &out, &[], false).unwrap_err();
+    assert!(fault.to_string().contains("packed as .gz"), "{fault}");
 }

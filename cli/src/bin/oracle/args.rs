@@ -1,8 +1,7 @@
 //! The flags of `oracle`.
 
 use clap::{Parser, Subcommand};
-use cli::args::{Capacities, Effort, Input, Policies, Threads};
-use cli::output::Output;
+use cli::args::{Capacities, Common, Effort, Policies};
 use experiment::Capacity;
 
 const EXAMPLES: &str = "\
@@ -42,7 +41,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Brackets {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) capacities: Capacities,
@@ -57,18 +56,12 @@ pub(crate) struct Brackets {
     /// Read the clock. Without this, the same input gives the same bytes.
     #[arg(long)]
     pub(crate) timings: bool,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Curve {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     /// Capacities, separated by commas; instead of `--points`.
     #[arg(
@@ -82,12 +75,6 @@ pub(crate) struct Curve {
     /// Capacities from 1 block to all distinct blocks, evenly spaced on a logarithmic scale.
     #[arg(long, value_name = "COUNT", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=MOST_POINTS))]
     pub(crate) points: u32,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 /// More points than a curve can show.
@@ -96,7 +83,7 @@ const MOST_POINTS: i64 = 100_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Regret {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) policies: Policies,
@@ -106,10 +93,4 @@ pub(crate) struct Regret {
 
     #[command(flatten)]
     pub(crate) effort: Effort,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }

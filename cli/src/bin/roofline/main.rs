@@ -1,13 +1,16 @@
 //! What prefill costs: the course's figures, where the time of a pass goes, calibration and its validation.
 
-mod tables;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use calibrate::{Measurement, Split};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cli::output::{Format, Forms, write_output};
+use reports::{
+    CatalogueRow, CostRow, ModelRow, Page, catalogue_page, costs_page, csv, errors_page,
+    explain_page, fetch_page, figures_page, gpus_page, models_page,
+};
 use roofline::{COST_MODELS, Calibration, Deployment, Gpu, KernelTiming, Model, Precision};
 use serde::Serialize;
 
@@ -31,12 +34,6 @@ struct Cli {
     /// How to print.
     #[arg(long, value_enum, global = true, default_value_t = Format::Table)]
     format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
 }
 
 #[derive(Subcommand)]
@@ -210,35 +207,49 @@ fn run(cli: Cli) -> Result<()> {
         Command::Fetch(args) => fetch(&args, &print),
         Command::Fit(args) => fit(&args),
         Command::Validate(args) => validate(&args, &print),
-        Command::Models { catalogue: None } => print
-            .records(&tables::model_rows(&Model::presets()?), |rows| {
-                tables::models(rows)
-            }),
+        Command::Models { catalogue: None } => {
+            let rows: Vec<_> = Model::presets()?.iter().map(ModelRow::of).collect();
+            print.records(&rows, models_page)
+        }
         Command::Models {
             catalogue: Some(path),
         } => catalogue(&path, &print),
         Command::Costs => {
-            print.records(&tables::cost_rows(COST_MODELS), |rows| tables::costs(rows))
+            let rows: Vec<_> = COST_MODELS.iter().map(CostRow::of).collect();
+            print.records(&rows, costs_page)
         }
-        Command::Gpus => print.records(&Gpu::presets()?, |gpus| tables::gpus(gpus)),
+        Command::Gpus => print.records(&Gpu::presets()?, gpus_page),
     }
 }
 
 struct Print(Format);
 
 impl Print {
-    fn records<T: Serialize>(&self, records: &T, table: impl Fn(&T) -> String) -> Result<()> {
-        let text = match self.0 {
-            Format::Table => table(records),
-            Format::Json => reports::json(records),
+    /// Prints a list of records.
+    fn records<T: Serialize>(&self, records: &[T], page: fn(&[T]) -> Page) -> Result<()> {
+        self.record(&records, &|records| page(records), &|records| csv(records))
+    }
+
+    /// Prints one record, whose spreadsheet form is `csv`.
+    fn record<R: Serialize>(
+        &self,
+        record: &R,
+        page: &dyn Fn(&R) -> Page,
+        csv: &dyn Fn(&R) -> String,
+    ) -> Result<()> {
+        let forms = Forms {
+            record,
+            page,
+            markdown: None,
+            csv,
         };
-        cli::output::write_output(&text, None)
+        write_output(&forms.text(self.0), None)
     }
 }
 
 fn figures(print: &Print) -> Result<()> {
     let figures = calibrate::figures()?;
-    print.records(&figures, |f| tables::figures(f))?;
+    print.records(&figures, figures_page)?;
     let wrong = figures.iter().filter(|f| !f.ok).count();
     if wrong > 0 {
         bail!(
@@ -263,7 +274,9 @@ fn explain(args: &Explain, print: &Print) -> Result<()> {
     } else {
         deployment.prefill_time(args.batch, args.cached, args.new)
     };
-    print.records(&cost, |cost| tables::explain(cost, &deployment))
+    print.record(&cost, &|cost| explain_page(cost, &deployment), &|cost| {
+        csv(&cost.parts)
+    })
 }
 
 fn calibration(gpu: &Gpu, path: Option<&Path>) -> Result<Calibration> {
@@ -288,7 +301,7 @@ fn fetch(args: &Fetch, print: &Print) -> Result<()> {
         });
     }
     let fetch = roofline::fetch_or_recompute(&model, cost.as_ref(), tiers, args.tokens);
-    print.records(&fetch, tables::fetch)
+    print.record(&fetch, &fetch_page, &|fetch| csv(&fetch.tiers))
 }
 
 fn fit(args: &Fit) -> Result<()> {
@@ -299,7 +312,7 @@ fn fit(args: &Fit) -> Result<()> {
         measurements.retain(|m| args.operator.iter().any(|o| o == m.work.operator()));
     }
     let calibration = calibrate::fit_calibration(&gpu, &measurements, &base)?;
-    cli::output::write_output(&calibration.to_toml()?, args.out.as_deref())
+    write_output(&calibration.to_toml()?, args.out.as_deref())
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Measurement>> {
@@ -326,7 +339,7 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
     if table.is_empty() {
         bail!("nothing was held out: there is one model only, or no operator that is predicted");
     }
-    print.records(&table, |t| tables::errors(t))?;
+    print.records(&table, errors_page)?;
     let past = |limit: Option<f64>, of: fn(&calibrate::Errors) -> f64| {
         let limit = limit.unwrap_or(f64::INFINITY) / 100.0;
         table
@@ -351,7 +364,6 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
 fn catalogue(path: &Path, print: &Print) -> Result<()> {
     let models = calibrate::read_catalogue(path)
         .with_context(|| format!("reading the catalogue {}", path.display()))?;
-    print.records(&tables::catalogue_rows(&models), |rows| {
-        tables::catalogue(rows)
-    })
+    let rows: Vec<_> = models.iter().map(CatalogueRow::of).collect();
+    print.records(&rows, catalogue_page)
 }

@@ -134,7 +134,7 @@ fn of_format(format: &'static ImportFormat) -> Command {
         .about(format.about.trim_end_matches('.'))
         .after_help(format.details)
         .args([input, out, strict]);
-    command.args(format.options.iter().map(|option| of_option(option)))
+    command.args(format.options.iter().map(of_option))
 }
 
 fn of_option(option: &'static Param) -> Arg {

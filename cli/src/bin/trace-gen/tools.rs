@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use cli::output::{Format, write_output};
-use trace_import::tools::{self, By, Comparison, Cut, Done, Draw, MergeIds};
+use cli::output::{Forms, Output, write_output};
+use reports::{compare_csv, compare_page};
+use trace_import::tools::{self, By, Cut, Done, Draw, MergeIds};
 
 use crate::{Out, report};
 
@@ -115,9 +116,8 @@ pub(crate) struct Compare {
     /// Tokens of a block, for traces of tokens [default: 16].
     #[arg(long)]
     block_tokens: Option<u32>,
-    /// How to print: csv has a line a quantile, to plot.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args)]
@@ -229,57 +229,11 @@ fn cut(args: &CutArgs) -> Result<()> {
 }
 
 fn compare(args: &Compare) -> Result<()> {
-    let compared = tools::compare(&args.a, &args.b, args.block_tokens)?;
-    let text = match args.format {
-        Format::Table | Format::Markdown => table(&compared),
-        Format::Json => reports::json(&compared),
-        Format::Csv => quantiles(&compared),
-    };
-    write_output(&text, None)
-}
-
-/// A line a quantile.
-fn quantiles(compared: &Comparison) -> String {
-    let mut text = String::from("dimension,share,a,b\n");
-    for dimension in &compared.dimensions {
-        for pair in &dimension.quantiles {
-            let (name, share) = (dimension.name, pair.share);
-            text.push_str(&format!("{name},{share},{},{}\n", pair.a, pair.b));
-        }
-    }
-    text
-}
-
-fn table(compared: &Comparison) -> String {
-    let mut text = format!("a: {}\nb: {}\n\n", compared.a, compared.b);
-    text.push_str(&format!(
-        "{:<22}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}{:>6}{:>6}\n",
-        "", "a p10", "b p10", "a p50", "b p50", "a p90", "b p90", "KS", "log2"
-    ));
-    let distance = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-    for dimension in &compared.dimensions {
-        text.push_str(&format!("{:<22}", dimension.name));
-        for place in [9, 49, 89] {
-            let pair = dimension.quantiles.get(place);
-            for value in [pair.map(|pair| pair.a), pair.map(|pair| pair.b)] {
-                let value = value.map_or("-".to_owned(), short);
-                text.push_str(&format!("{value:>11}"));
-            }
-        }
-        let (ks, log2) = (
-            distance(dimension.kolmogorov),
-            distance(dimension.log2_distance),
-        );
-        text.push_str(&format!("{ks:>6}{log2:>6}\n"));
-    }
-    text + "\nKS: greatest difference of the two distributions, 0 to 1; log2: how many doublings apart, on average\n"
-}
-
-/// A value in few characters.
-fn short(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{:.2}M", value / 1e6),
-        value if value >= 100.0 => format!("{value:.0}"),
-        value => format!("{value:.2}"),
-    }
+    args.output.check()?;
+    args.output.emit(&Forms {
+        record: &tools::compare(&args.a, &args.b, args.block_tokens)?,
+        page: &compare_page,
+        markdown: None,
+        csv: &compare_csv,
+    })
 }

@@ -217,7 +217,7 @@ impl Rule for Learned {
         if self.classes == Classes::Session {
             self.sessions.give(leaf.id, Some(leaf.last_session));
         }
-        let last = self.last_uses.at(leaf.last_used);
+        let last = self.last_uses.at(leaf.last_request);
         let since_us = last.arrival_us;
         let class = self.class_of(leaf, last, &mut nodes.order);
         if self.watched_since.get(leaf.id) != Some(&since_us) {
@@ -276,7 +276,7 @@ impl Rule for Learned {
 
 #[cfg(test)]
 mod tests {
-    use policy_api::{BlockId, EvictionPolicy};
+    use policy_api::{BlockId, EvictionPolicy, RequestIndex};
 
     use super::super::ENTRY;
     use super::*;
@@ -289,7 +289,7 @@ mod tests {
 
     fn request(index: u32, path: &[BlockId]) -> RequestView<'_> {
         RequestView {
-            index,
+            index: RequestIndex(index),
             held_blocks: 1,
             ..view(path)
         }
@@ -353,12 +353,12 @@ mod tests {
             },
         );
         learned.observe(&request(2, &path), &[leaf(9)]);
-        let classes = [0, 1, 2].map(|last_used| {
+        let classes = [0, 1, 2].map(|index| {
             let leaf = Candidate {
-                last_used,
+                last_request: RequestIndex(index),
                 ..leaf(1)
             };
-            let last = learned.rule.last_uses.at(last_used);
+            let last = learned.rule.last_uses.at(leaf.last_request);
             let leaves = &mut learned.nodes.order;
             learned.rule.class_of(&leaf, last, leaves)
         });

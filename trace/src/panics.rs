@@ -1,4 +1,6 @@
-//! Panics of a policy end its own run, with a reason and without a trace on standard error.
+//! Panics that end one piece of work, with a reason and without a trace on standard error.
+//!
+//! Two kinds of code are run so: a decoder that panics on some damaged files, and a policy that somebody submitted.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -12,8 +14,9 @@ thread_local! {
 
 /// Runs `work`; a panic in it becomes its message.
 ///
-/// What `work` was changing is in no good state after a panic, and is to be thrown away.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// # Errors
+/// The message of the panic. What `work` was changing is in no good state after a panic, and is to be thrown away.
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     install_hook();
     let before = GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
@@ -46,8 +49,8 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_its_message() {
-        assert_eq!(guarded(|| 3), Ok(3));
-        let failed = guarded(|| {
+        assert_eq!(catch_panic(|| 3), Ok(3));
+        let failed = catch_panic(|| {
             let empty: [u8; 0] = [];
             empty[std::hint::black_box(2)]
         });
