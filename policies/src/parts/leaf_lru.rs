@@ -6,7 +6,9 @@ use crate::parts::keyed::{Keyed, LruOrder, lru_order};
 use crate::parts::request_order::{ByRequest, by_request};
 
 /// Evicts the leaf used longest ago, with all it holds: the states of inner nodes stay until their leaves are gone.
-pub(crate) struct LeafLru(Keyed<ByRequest<fn(&Candidate) -> LruOrder>>);
+pub(crate) struct LeafLru(Keyed<ByRequest<LruKey>>);
+
+type LruKey = fn(&Candidate) -> LruOrder;
 
 impl LeafLru {
     pub(crate) fn new() -> Self {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use policy_api::{Candidate, NodeId, Ranked};
+use policy_api::{Candidate, NodeId, Ranked, Tick};
 
 use crate::parts::keyed::{Keyed, LruOrder, Nodes, Order, Rule};
 use crate::parts::node_table::NodeTable;
@@ -37,7 +37,7 @@ pub(crate) struct RequestOrder {
 struct Slot {
     id: NodeId,
     depth: Reverse<u32>,
-    last: u32,
+    last: Tick,
 }
 
 /// The row is cut when empty slots outnumber taken ones by this factor (and this number).
@@ -72,7 +72,7 @@ impl RequestOrder {
             if let Some(Some(Slot { id, depth, last })) = self.slots.pop_front() {
                 self.taken -= 1;
                 self.requests.remove(id);
-                self.others.put(id, (self.first_request, depth, last));
+                self.others.put(id, (Tick(self.first_request), depth, last));
             }
             self.first_request += 1;
         }
@@ -84,11 +84,11 @@ impl Order for RequestOrder {
 
     fn put(&mut self, id: NodeId, (request, depth, last): LruOrder) {
         self.remove(id);
-        match self.make_slot(request) {
+        match self.make_slot(request.0) {
             Some(slot @ None) => {
                 *slot = Some(Slot { id, depth, last });
                 self.taken += 1;
-                self.requests.put(id, request);
+                self.requests.put(id, request.0);
                 self.cut();
             }
             _ => self.others.put(id, (request, depth, last)),
@@ -114,7 +114,7 @@ impl Order for RequestOrder {
         }
         let slotted = self.slots.front().copied().flatten();
         let slotted =
-            slotted.map(|Slot { id, depth, last }| ((self.first_request, depth, last), id));
+            slotted.map(|Slot { id, depth, last }| ((Tick(self.first_request), depth, last), id));
         match (slotted, self.others.first_entry()) {
             (Some(slotted), Some(other)) => Some(slotted.min(other).1),
             (slotted, other) => slotted.or(other).map(|(_, id)| id),
@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn the_row_does_not_grow_with_the_number_of_requests() {
         let mut order = RequestOrder::default();
-        order.put(NodeId(0), (0, Reverse(0), 0));
+        order.put(NodeId(0), (Tick(0), Reverse(0), Tick(0)));
         for request in 1..100_000 {
-            order.put(NodeId(1), (request, Reverse(0), 0));
+            order.put(NodeId(1), (Tick(request), Reverse(0), Tick(0)));
         }
         assert!(order.slots.len() <= EMPTY_FLOOR + 2 * EMPTY_FACTOR);
         assert_eq!(order.first(), Some(NodeId(0)));
-        order.put(NodeId(2), (u32::MAX, Reverse(0), 0));
+        order.put(NodeId(2), (Tick(u32::MAX), Reverse(0), Tick(0)));
         order.remove(NodeId(0));
         assert_eq!(order.first(), Some(NodeId(1)));
     }
@@ -171,8 +171,8 @@ mod tests {
                 match key {
                     Some((back, depth)) => {
                         let request = if newest { now } else { u32::saturating_sub(now, back) };
-                        order.put(NodeId(id), (request, Reverse(depth), 0));
-                        ranked.put(NodeId(id), (request, Reverse(depth), 0));
+                        order.put(NodeId(id), (Tick(request), Reverse(depth), Tick(0)));
+                        ranked.put(NodeId(id), (Tick(request), Reverse(depth), Tick(0)));
                     }
                     None => {
                         order.remove(NodeId(id));
