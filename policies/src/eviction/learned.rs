@@ -242,7 +242,7 @@ mod tests {
         for round in 0..2_000 {
             let at_s = f64::from(round) * 10.0;
             paths.push(ask("a").kind(1).at_s(at_s));
-            paths.push(ask(&letter(round)).kind(2).at_s(at_s + 5.0));
+            paths.push(ask(letter(round)).kind(2).at_s(at_s + 5.0));
         }
         // Now "a" is the older, but of the kind that comes back.
         paths.push(ask("z").kind(2).at_s(20_000.0));

@@ -33,8 +33,10 @@ impl GreedyClock {
     }
 
     pub(crate) fn worth(&self, leaf: &Candidate, value: f64) -> GreedyKey {
-        let worth = self.at_event.at(leaf.last_used) + value;
-        (Score(worth), lru_order(leaf))
+        // A split may stamp a tail before its request is noted, and a request may end after all that were: the clock is as it is.
+        let at_last_use = self.at_event.noted(leaf.last_used);
+        let at_last_use = at_last_use.unwrap_or(self.clock);
+        (Score(at_last_use + value), lru_order(leaf))
     }
 
     /// Something is evicted of a node that is still in the order.

@@ -49,8 +49,14 @@ impl<V: Copy + Default> PerEvent<V> {
         self.values.push(value);
     }
 
+    /// What it showed at an event; for one later than all that were noted, what it showed last.
     pub(crate) fn at(&self, tick: Tick) -> V {
-        let value = self.values.get(tick.index()).or(self.values.last());
-        value.copied().unwrap_or_default()
+        let value = self.noted(tick).or(self.values.last().copied());
+        value.unwrap_or_default()
+    }
+
+    /// What it showed at an event; `None` for one later than all that were noted.
+    pub(crate) fn noted(&self, tick: Tick) -> Option<V> {
+        self.values.get(tick.index()).copied()
     }
 }
