@@ -403,7 +403,7 @@ struct Part {
 const ROUNDING: f64 = 1e-12;
 
 /// Corners of a hull may be left out if it is missed by no more than this share of what the curve rises.
-const COARSENESS: f64 = 1e-5;
+const COARSENESS: f64 = 1e-6;
 
 /// The corners of the least concave function above a curve, without those that hardly stand out.
 fn upper_hull(curve: &[f64]) -> Vec<usize> {

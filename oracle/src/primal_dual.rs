@@ -20,10 +20,6 @@ const NEARER: f64 = 0.8;
 const LONGEST_STRETCH: f64 = 0.36;
 /// Near enough to the optimum of the program, as a share of the bound.
 const CONVERGED: f64 = 5e-5;
-/// Not worth going on: the bound fell by less than this share …
-const WORTH_GOING_ON: f64 = 3e-5;
-/// … over this many looks.
-const PATIENCE_LOOKS: u32 = 6;
 /// Of the longest steps that converge.
 const STEP_SHARE: f64 = 0.98;
 
@@ -116,7 +112,6 @@ impl<'a> PrimalDual<'a> {
         let mut start = self.now.clone();
         let mut start_distance = f64::INFINITY;
         let mut last_distance = f64::INFINITY;
-        let mut bound_before = self.best;
         self.forget();
         while steps < stop.steps && !stop.reached(self.best) {
             self.step();
@@ -128,12 +123,6 @@ impl<'a> PrimalDual<'a> {
             let distance = self.distance(&average);
             if distance <= CONVERGED {
                 break;
-            }
-            if steps % (PATIENCE_LOOKS * LOOK_STEPS) == 0 {
-                if bound_before - self.best < WORTH_GOING_ON * self.best {
-                    break;
-                }
-                bound_before = self.best;
             }
             let long = f64::from(self.summed) >= LONGEST_STRETCH * f64::from(steps);
             let slower = distance <= NEARER * start_distance && distance > last_distance;
