@@ -46,7 +46,7 @@ impl Traffic {
             let shared = (0..PREFIX_BLOCKS).map(move |block| prefix * PREFIX_BLOCKS + block);
             let own = (0..OWN_BLOCKS)
                 .map(move |block| PREFIXES * PREFIX_BLOCKS + session * OWN_BLOCKS + block);
-            shared.chain(own).map(|block| block as BlockId)
+            shared.chain(own).map(|block| BlockId(block as u32))
         };
         let requests = (0..2 * sessions).map(|at| {
             let newest = at / 2;
