@@ -209,7 +209,7 @@ mod tests {
             paths in prop::collection::vec("[abc]{0,5}", 1..60),
             memory in 0usize..12,
         ) {
-            let trace = crate::testing::Trace::new(&paths.iter().map(|path| ask(path)).collect::<Vec<_>>());
+            let trace = crate::testing::Trace::new(&paths.iter().map(ask).collect::<Vec<_>>());
             let mut policy = SecondOccurrence::new(Some(memory as u64));
             let mut naive = Naive { capacity: memory, blocks: Vec::new() };
             for index in 0..trace.requests.len() {

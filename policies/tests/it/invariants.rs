@@ -49,7 +49,7 @@ fn any_trace(most: usize) -> impl Strategy<Value = Trace> {
             .into_iter()
             .map(|(ask, gap)| {
                 at_s += f64::from(gap * gap);
-                ask.at_s(at_s)
+                ask.at_seconds(at_s)
             })
             .collect();
         Trace::new(&asks)
