@@ -89,7 +89,7 @@ impl Oracle<'_> {
                 |_: &mut &mut dyn Policy, call: PolicyCall<'_>| match call {
                     PolicyCall::Observe { request, .. } => time = request.index.0,
                     PolicyCall::Evicted { part, .. } => {
-                        evictions.push(EvictedPart { time, part: *part })
+                        evictions.push(EvictedPart { time, part: *part });
                     }
                     _ => (),
                 },

@@ -17,11 +17,11 @@ use crate::belady::whole_path;
 use crate::bracket::{
     Best, Bracket, DUAL_RENTS, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap,
 };
-use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots, unpriced};
+use crate::dual::{Dual, Prices, Stop, better_dual, first_dual};
 use crate::flat::flat_belady_blocks;
-use crate::gains::Gains;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
+use crate::prefix_program::{PrefixProgram, Relaxation, StateWeight};
 use crate::priced_trace::PricedTrace;
 use crate::schedule::{Hits, Unpriced, replay_in};
 
@@ -29,8 +29,8 @@ use crate::schedule::{Hits, Unpriced, replay_in};
 pub(crate) struct StateOracle {
     block_bytes: u64,
     state: StateBytes,
-    seconds: Gains,
-    tokens: Gains,
+    /// Depths at which pieces end, so that their states are not far too light.
+    cuts: Vec<u32>,
     /// By block, the last request whose longest possible hit ends with it; 0 for none.
     resumed_until: Vec<Time>,
 }
@@ -59,16 +59,9 @@ impl StateOracle {
     /// Prepares a trace for blocks and states of so many bytes.
     pub(crate) fn new(trace: &PricedTrace<'_>, block_bytes: u64, state: StateBytes) -> Self {
         let block_tokens = u64::from(trace.workload.block_tokens());
-        let slots =
-            |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;
-        let intervals = &trace.intervals;
-        let hit_tokens = |_, hit: u32| (u64::from(hit) * block_tokens) as f64;
-        let saved = |time, hit| trace.saved(time, hit);
         let window_blocks = state.window_tokens.div_ceil(block_tokens);
-        let cuts = window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX));
         Self {
-            seconds: Gains::with_states(intervals, saved, slots, &cuts),
-            tokens: Gains::with_states(intervals, hit_tokens, slots, &cuts),
+            cuts: window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX)),
             resumed_until: resumed_until(trace.workload),
             block_bytes,
             state,
@@ -86,13 +79,17 @@ impl StateOracle {
         let lru_hits = self.replay(trace, capacity_bytes, &mut StateLru::default());
         let lru = trace.recovered(&lru_hits);
         let mut best = Best::new(lru_hits, lru);
-        let tokens = self.dual(
-            &self.tokens,
-            capacity_bytes,
-            options,
-            best.hit_tokens as f64,
-        );
-        let seconds = self.dual(&self.seconds, capacity_bytes, options, best.seconds);
+        let block_tokens = f64::from(trace.workload.block_tokens());
+        let hit_tokens = |_, hit: u32| f64::from(hit) * block_tokens;
+        let saved = |time, hit| trace.saved(time, hit);
+        let stop = |lower| Stop {
+            steps: options.steps,
+            gap: options.gap,
+            lower,
+        };
+        let most_tokens = best.hit_tokens as f64;
+        let tokens = self.dual(trace, capacity_bytes, hit_tokens, stop(most_tokens));
+        let seconds = self.dual(trace, capacity_bytes, saved, stop(best.seconds));
         let duals = [&seconds, &tokens];
         self.try_schedules(trace, capacity_bytes, duals, options, &mut best);
         let bracket = self.report(trace, capacity_bytes, &best, duals, lru);
@@ -133,24 +130,31 @@ impl StateOracle {
         }
     }
 
+    /// The dual of what hits save by some measure.
     fn dual(
         &self,
-        gains: &Gains,
+        trace: &PricedTrace<'_>,
         capacity_bytes: u64,
-        options: &OracleOptions,
-        lower: f64,
+        saved: impl Fn(Time, u32) -> f64,
+        stop: Stop,
     ) -> Dual {
-        let slots = capacity_bytes as f64 / self.block_bytes as f64;
-        let stop = Stop {
-            steps: options.steps,
-            gap: options.gap,
-            lower,
+        let block_tokens = u64::from(trace.workload.block_tokens());
+        let slots = |bytes: u64| bytes as f64 / self.block_bytes as f64;
+        let of_state = |blocks: u32| slots(self.state.at(u64::from(blocks) * block_tokens));
+        let state = StateWeight {
+            slots: &of_state,
+            cuts: &self.cuts,
         };
-        let dual = prefix_dual_of_slots(gains, slots, stop);
-        Dual {
-            upper: dual.upper.min(unpriced(gains, slots)),
-            ..dual
-        }
+        let capacity_slots = slots(capacity_bytes);
+        let program = PrefixProgram::new(
+            &trace.intervals,
+            saved,
+            capacity_slots,
+            Some(state),
+            Relaxation::Fitting,
+        );
+        let first = first_dual(&program, stop);
+        better_dual(&program, &first, stop)
     }
 
     /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.
