@@ -103,7 +103,7 @@ pub fn verify(
                 time,
                 touched: path[..usable]
                     .iter()
-                    .map_while(|block| last_touch[*block as usize])
+                    .map_while(|block| last_touch[block.index()])
                     .collect(),
             };
             let prompt = u64::from(request.prompt_tokens);
@@ -115,7 +115,7 @@ pub fn verify(
             proven = (proven + hit.largest_surplus(saved)).next_up();
         }
         for block in path {
-            last_touch[*block as usize] = Some(time);
+            last_touch[block.index()] = Some(time);
         }
     }
     let claimed = certificate.seconds_upper;

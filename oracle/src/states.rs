@@ -49,7 +49,7 @@ fn resumed_until(workload: &Workload) -> Vec<Time> {
     for (time, request) in (0..).zip(workload.requests()) {
         let longest = request.seen_blocks.min(workload.usable_blocks(request));
         if let Some(last) = longest.checked_sub(1) {
-            until[workload.path(request)[last as usize] as usize] = time;
+            until[workload.path(request)[last as usize].index()] = time;
         }
     }
     until
@@ -274,7 +274,7 @@ struct StateBelady<'a, G> {
 
 impl<G: Fn(Time, u32, u32) -> f64> StateBelady<'_, G> {
     fn next_use_of(&self, last_block: BlockId, depth: u32) -> Time {
-        let touched = self.touched[last_block as usize];
+        let touched = self.touched[last_block.index()];
         self.next_use.after(touched, depth).time
     }
 }
@@ -311,7 +311,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         for block in request.path {
-            self.touched[*block as usize] = request.index.0;
+            self.touched[block.index()] = request.index.0;
         }
     }
 }
@@ -329,7 +329,7 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
     ) {
         let resumed = |end: &u32| {
             let last = request.path[*end as usize - 1];
-            self.resumed_until[last as usize] > request.index.0
+            self.resumed_until[last.index()] > request.index.0
         };
         let below_hit = request.hit_blocks + 1..=insertion.resident_blocks;
         positions.extend(below_hit.filter(resumed));

@@ -61,7 +61,7 @@ fn tied(
     child: &BlockInterval,
     parent: &BlockInterval,
 ) -> bool {
-    let parent_of_child = workload.parents()[child.block as usize];
+    let parent_of_child = workload.parents()[child.block.index()];
     if parent_of_child == NO_BLOCK || parent_of_child != parent.block {
         return false;
     }
