@@ -4,9 +4,8 @@
 //! those prices as rent from below (`priced.rs`).
 
 use crate::belady::{Belady, Bypass};
-use crate::bracket::{
-    Best, Bracket, DUAL_RENTS, OracleOptions, SecondBounds, TokenBounds, relative_gap,
-};
+use crate::best::{Best, DUAL_RENTS};
+use crate::bracket::{Bracket, OracleOptions, SecondBounds, TokenBounds, relative_gap};
 use crate::certificate::{Certificate, SharePrices};
 use crate::curve::lru_hits;
 use crate::dual::{Dual, Prices, Stop, better_dual, first_dual, pfoo};

@@ -14,9 +14,8 @@ use policy_api::{
 use trace::Workload;
 
 use crate::belady::whole_path;
-use crate::bracket::{
-    Best, Bracket, DUAL_RENTS, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap,
-};
+use crate::best::{Best, DUAL_RENTS};
+use crate::bracket::{Bracket, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap};
 use crate::dual::{Dual, Prices, Stop, better_dual, first_dual};
 use crate::flat::flat_belady_blocks;
 use crate::intervals::{NEVER, Time};

@@ -12,7 +12,7 @@ use crate::flat::flat_belady_blocks;
 use crate::intervals::{Intervals, NEVER};
 use crate::next_use::{NextUse, Reading};
 use crate::prefix_program::Relaxation;
-use crate::regret::{Evictions, Regret};
+use crate::record::{Evictions, Regret};
 use crate::schedule::replay;
 
 use super::lp::{Closure, interval_program};

@@ -8,7 +8,8 @@ use policy_api::{BlockId, StateBytes};
 use proptest::prelude::*;
 use trace::Workload;
 
-use crate::bracket::{BlockMemory, Oracle, OracleOptions};
+use crate::bracket::{BlockMemory, OracleOptions};
+use crate::oracle::Oracle;
 
 use super::support::{asks, config, costs, saved, total_saved, workload};
 

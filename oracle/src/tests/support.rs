@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::bracket::{BlockMemory, Oracle};
+use crate::bracket::BlockMemory;
 use crate::dual::{Stop, better_dual, first_dual, pfoo};
 use crate::intervals::Intervals;
+use crate::oracle::Oracle;
 use crate::prefix_program::{PrefixProgram, Relaxation};
 
 use testkit::FlatCost;
