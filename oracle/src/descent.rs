@@ -7,8 +7,9 @@
 //! The bound has kinks everywhere, so single steps zigzag: each keeps most of the direction of the last, which cancels the
 //! zigzag. Where no step helps any more the target was too low: start again from the best prices, with half the distance.
 
-use crate::dual::{Dual, Prices, Stop};
+use crate::dual::{Dual, Stop};
 use crate::prefix_program::PrefixProgram;
+use crate::prices::Prices;
 
 /// Share of the last direction that a step keeps.
 const MOMENTUM: f64 = 0.9;
@@ -110,7 +111,7 @@ impl<'a> Descent<'a> {
     fn evaluate(&mut self) {
         self.paid.sum(&self.price);
         self.load.fill(0.0);
-        let mut bound = self.paid.of_all_room(self.program) + self.program.understated();
+        let mut bound = self.paid.of_all_room(self.program.room()) + self.program.understated();
         for request in 0..self.program.requests() {
             let (surplus, kept) = self.program.best_prefix(request, &self.paid);
             bound += surplus;

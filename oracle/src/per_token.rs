@@ -8,12 +8,14 @@ use crate::best::{Best, DUAL_RENTS};
 use crate::bracket::{Bracket, OracleOptions, SecondBounds, TokenBounds, relative_gap};
 use crate::certificate::{Certificate, SharePrices};
 use crate::curve::lru_hits;
-use crate::dual::{Dual, Prices, Stop, better_dual, first_dual, pfoo};
+use crate::dual::{Dual, Stop, pfoo};
+use crate::dual_search::{better_dual, first_dual};
 use crate::flat::flat_belady_blocks;
 use crate::next_use::{NextUse, Reading};
 use crate::prefix_program::{GainTrend, PrefixProgram, Relaxation};
 use crate::priced::{Cut, PricedBelady};
 use crate::priced_trace::PricedTrace;
+use crate::prices::Prices;
 use crate::schedule::{Hits, replay};
 
 /// Multiples of the PFOO price that are tried as the rent of every gap.

@@ -14,8 +14,8 @@
 
 use std::ops::Range;
 
-use crate::dual::Prices;
 use crate::intervals::{Interval, Intervals, Time};
+use crate::prices::{Charge, Prices};
 
 /// A stretch of path blocks that, at any price, is best kept whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +28,6 @@ pub(crate) struct Piece {
     pub(crate) gain: f64,
     /// Where its charges end; they begin where those of the piece before it end.
     charges_end: usize,
-}
-
-/// Room that a piece takes in each row of a range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Charge {
-    pub(crate) first_row: u32,
-    pub(crate) end_row: u32,
-    pub(crate) weight: f64,
 }
 
 /// The pieces of a trace at one capacity.

@@ -7,8 +7,9 @@
 //! until they fit, tell how near the bound is to the optimum of the program.
 
 use crate::descent::running_sum;
-use crate::dual::{Dual, Prices, Stop, bound};
+use crate::dual::{Dual, Stop, bound};
 use crate::prefix_program::PrefixProgram;
+use crate::prices::Prices;
 
 /// The averages are looked at every so many steps.
 const LOOK_STEPS: u32 = 40;

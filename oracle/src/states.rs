@@ -16,12 +16,14 @@ use trace::Workload;
 use crate::belady::whole_path;
 use crate::best::{Best, DUAL_RENTS};
 use crate::bracket::{Bracket, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap};
-use crate::dual::{Dual, Prices, Stop, better_dual, first_dual};
+use crate::dual::{Dual, Stop};
+use crate::dual_search::{better_dual, first_dual};
 use crate::flat::flat_belady_blocks;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
 use crate::prefix_program::{PrefixProgram, Relaxation, StateWeight};
 use crate::priced_trace::PricedTrace;
+use crate::prices::Prices;
 use crate::schedule::{Hits, Unpriced, replay_in};
 
 /// What states weigh on one trace, prepared for brackets at any capacity.

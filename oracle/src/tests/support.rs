@@ -10,7 +10,8 @@ use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
 use crate::bracket::BlockMemory;
-use crate::dual::{Stop, better_dual, first_dual, pfoo};
+use crate::dual::{Stop, pfoo};
+use crate::dual_search::{better_dual, first_dual};
 use crate::intervals::Intervals;
 use crate::oracle::Oracle;
 use crate::prefix_program::{PrefixProgram, Relaxation};
