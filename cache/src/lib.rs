@@ -270,9 +270,9 @@ impl<'t> Cache<'t> {
         }
     }
 
-    /// What it takes to prefill so many blocks of which some are cached.
+    /// What losing the blocks from `cached` to `total` adds to a prompt that goes on.
     fn prefill_blocks(&self, total: u32, cached: u32) -> Work {
-        self.cost.prefill(self.tokens(total), self.tokens(cached))
+        self.cost.marginal(self.tokens(total), self.tokens(cached))
     }
 
     fn tokens(&self, blocks: u32) -> u64 {

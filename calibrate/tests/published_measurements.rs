@@ -33,7 +33,7 @@ fn within(table: &[ErrorRow], operator: &str, gpu: &str, range: &str, limit: Lim
     let rows: Vec<_> = rows.collect();
     assert!(!rows.is_empty(), "no {operator} {gpu} {range}");
     for row in rows {
-        let e = row.calibrated;
+        let e = row.refit.unwrap();
         println!(
             "{operator} {gpu} {range} ({}): {:.1} / {:.1} %",
             row.source,

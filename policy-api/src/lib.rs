@@ -112,8 +112,8 @@ pub struct Candidate {
     pub last_step: u32,
     /// Kind of the request that touched it last.
     pub last_kind: u16,
-    /// What it takes to prefill again, from `base_blocks` on, what a request resumes from here, by the cost model in force. Nothing
-    /// for a leaf without a state in checkpoint models: no request can resume from it.
+    /// What losing it adds to a prompt that goes on and would have resumed from here: the prefill from `base_blocks` on, without
+    /// the fixed costs of a pass, by the cost model in force ([`PrefillCost::marginal`]). Nothing for a leaf without a state in checkpoint models: no request can resume from it.
     pub recompute: Work,
     /// Different continuations below it that were ever resident while it was.
     pub children_seen: u32,
@@ -312,6 +312,12 @@ pub struct Work {
 pub trait PrefillCost {
     /// The work of prefilling a prompt of `total_tokens` of which the first `cached_tokens` are cached.
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
+
+    /// What losing the tokens from `start_tokens` to `end_tokens` of a cached prefix adds to a prompt that goes on: the price of a
+    /// leaf. What a pass costs whatever its length is in no leaf's price, because the prompt's own pass pays it in any case.
+    fn marginal(&self, end_tokens: u64, start_tokens: u64) -> Work {
+        self.prefill(end_tokens, start_tokens)
+    }
 }
 
 /// Bytes of one saved state, by the depth at which it is saved.

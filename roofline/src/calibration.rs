@@ -13,9 +13,12 @@ use crate::rates::transfer::{AllReduceRates, HostRates, StreamRates};
 
 /// The compiled-in calibrations; `roofline fit` remakes them from the measurements.
 const PRESETS: &[&str] = &[
-    include_str!("../data/calibrations/a100.toml"),
-    include_str!("../data/calibrations/h100.toml"),
-    include_str!("../data/calibrations/rtx-pro-6000.toml"),
+    include_str!("../data/calibrations/a100-vllm.toml"),
+    include_str!("../data/calibrations/a100-splitwise.toml"),
+    include_str!("../data/calibrations/h100-vllm.toml"),
+    include_str!("../data/calibrations/h100-flash2.toml"),
+    include_str!("../data/calibrations/h100-splitwise.toml"),
+    include_str!("../data/calibrations/rtx-pro-6000-vllm.toml"),
 ];
 
 /// Efficiencies of one GPU under one software stack, fitted to measurements. A TOML file.
@@ -24,8 +27,12 @@ const PRESETS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// Name of the GPU preset that was measured, and of the calibration.
+    /// What it is called: the GPU and the stack, or the path of its file.
+    pub name: String,
+    /// Name of the GPU preset that was measured.
     pub gpu: String,
+    /// The software whose kernels were measured.
+    pub stack: String,
     /// What each part was fitted to, one line per fitted operator.
     pub fitted: Vec<FitSource>,
     /// Matrix products.
@@ -60,15 +67,23 @@ pub struct FitSource {
 }
 
 impl Calibration {
-    /// The compiled-in calibration of that GPU.
+    /// The compiled-in calibration of that name.
     ///
     /// # Errors
     /// [`RooflineError::UnknownName`] lists them; [`RooflineError::Invalid`] if one is not well formed.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
-        let parse = |text: &&str| Self::from_toml("calibration data file", text);
-        let presets: Vec<Self> = PRESETS.iter().map(parse).collect::<Result<_, _>>()?;
-        let found = params::find("calibration", &presets, |c| &c.gpu, name)?;
+        let presets = Self::presets()?;
+        let found = params::find("calibration", &presets, |c| &c.name, name)?;
         Ok(found.clone())
+    }
+
+    /// All compiled-in calibrations.
+    ///
+    /// # Errors
+    /// [`RooflineError::Invalid`] if one is not well formed.
+    pub fn presets() -> Result<Vec<Self>, RooflineError> {
+        let parse = |text: &&str| Self::from_toml("calibration data file", text);
+        PRESETS.iter().map(parse).collect()
     }
 
     /// The calibration that a file's text holds; errors call the file `place`.

@@ -14,7 +14,8 @@ pub(crate) const COURSE: CostEntry = CostEntry {
     source: "the course whose reference model and GPU are the defaults (`roofline figures`)",
     idea: "(2N s + 4 L d s S) / F with s = S - P new tokens of S, and F a constant fraction of the GPU's peak",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Full, model, gpu);
         Ok(Arc::new(cost))
     },
@@ -26,7 +27,8 @@ pub(crate) const COURSE_LINEAR: CostEntry = CostEntry {
     source: "the same course, where it sums whole tasks",
     idea: "2N s / F: a token costs the same wherever it is in the prompt",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Free, model, gpu);
         Ok(Arc::new(cost))
     },
@@ -38,7 +40,8 @@ pub(crate) const CAUSAL: CostEntry = CostEntry {
     source: "the arithmetic of causal attention",
     idea: "(2N s + 2 L d (S^2 - P^2)) / F: `course` with the attention that a causal mask leaves",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Causal, model, gpu);
         Ok(Arc::new(cost))
     },

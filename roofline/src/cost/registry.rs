@@ -2,6 +2,7 @@
 
 use params::{Call, Param, Params};
 
+use crate::calibration::Calibration;
 use crate::cost::constant::{CAUSAL, COURSE, COURSE_LINEAR};
 use crate::cost::entry::{CostEntry, PricedCost};
 use crate::cost::roofline::ROOFLINE;
@@ -18,6 +19,19 @@ pub const COST_MODELS: &[CostEntry] = &[COURSE, COURSE_LINEAR, CAUSAL, ROOFLINE]
 /// [`RooflineError::UnknownName`] suggests the nearest name and lists all; [`RooflineError::Malformed`] and
 /// [`RooflineError::Param`] for parameters that it does not take.
 pub fn cost_model(text: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, RooflineError> {
+    calibrated_cost_model(text, model, gpu, None)
+}
+
+/// The same with this calibration, unless the name asks for another; without one, with the GPU's own.
+///
+/// # Errors
+/// As [`cost_model`].
+pub fn calibrated_cost_model(
+    text: &str,
+    model: &Model,
+    gpu: &Gpu,
+    calibration: Option<&Calibration>,
+) -> Result<PricedCost, RooflineError> {
     let call = Call::parse(text)?;
     let entry = params::find("cost model", COST_MODELS, |entry| entry.name, call.name)?;
     let params = Params::parse(entry.params, call.arguments);
@@ -25,18 +39,28 @@ pub fn cost_model(text: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, Ro
         cost_model: entry.name,
         problem,
     })?;
+    let asked_for = entry.calibrated.then(|| params.text("calibration"));
+    let calibration = match (asked_for, calibration) {
+        (Some(name), _) if !name.is_empty() => Calibration::named(name)?,
+        (_, Some(calibration)) => calibration.clone(),
+        (_, None) => Calibration::named(&gpu.calibration)?,
+    };
+    let used = entry.calibrated.then(|| calibration.name.clone());
+    let other = used.as_ref().filter(|name| **name != gpu.calibration);
     Ok(PricedCost {
-        name: canonical(entry, &params),
-        cost: (entry.build)(model, gpu, &params)?,
+        name: canonical(entry, &params, other),
+        calibration: used,
+        cost: (entry.build)(model, gpu, &calibration, &params)?,
     })
 }
 
-/// The name, and the parameters that are not at their defaults in the order of their declaration.
-fn canonical(entry: &CostEntry, params: &Params) -> String {
-    let given: Vec<_> = entry
-        .params
-        .iter()
+/// The name, and the parameters that are not at their defaults in the order of their declaration; the calibration comes last,
+/// where it is not the GPU's own.
+fn canonical(entry: &CostEntry, params: &Params, calibration: Option<&String>) -> String {
+    let counts = entry.params.iter().filter(|p| p.name != "calibration");
+    let given: Vec<_> = counts
         .filter_map(|param| given(param, params))
+        .chain(calibration.map(|name| format!("calibration={name}")))
         .collect();
     if given.is_empty() {
         entry.name.to_owned()
@@ -120,7 +144,7 @@ mod tests {
                 .contains("cost model `course`: there is no parameter `gpus`; it takes none")
         );
         assert!(message("roofline(gpus=0)").contains("`gpus` is a whole number from 1"));
-        assert!(message("roofline(x=1)").contains("valid ones: gpus, chunk"));
+        assert!(message("roofline(x=1)").contains("valid ones: gpus, chunk, calibration"));
         assert!(message("roofline(8)").contains("key=value"));
         assert!(message("roofline(gpus=8").contains("should look like"));
         assert!(
@@ -211,7 +235,7 @@ mod tests {
             Gpu::named("course-h100").unwrap(),
         );
         let cost = cost_model("course", &model, &gpu).unwrap();
-        let fetch = fetch_or_recompute(&model, cost.cost.as_ref(), tiers(&gpu), 4096);
+        let fetch = fetch_or_recompute(&model, &cost, tiers(&gpu), 4096);
         assert_eq!(fetch.kv_bytes, 4096.0 * 524_288.0);
         let pays: Vec<_> = fetch
             .tiers
