@@ -119,6 +119,34 @@ mod tests {
             "roofline(gpus=8,chunk=512)"
         );
         assert_eq!(name("Roofline(chunk=512)"), "roofline(chunk=512)");
+        let flash = "roofline(gpus=2,calibration=h100-flash2)";
+        assert_eq!(name(flash), flash);
+        assert_eq!(name("roofline(calibration=h100-vllm)"), "roofline");
+    }
+
+    #[test]
+    fn a_calibration_is_named_where_it_is_used() {
+        let model = Model::named("llama-2-70b").unwrap();
+        let gpu = Gpu::named("h100").unwrap();
+        let with_engine = Calibration::named("h100-splitwise").unwrap();
+        let kernels = Calibration {
+            engine: None,
+            ..with_engine.clone()
+        };
+        let price = |text, with| calibrated_cost_model(text, &model, &gpu, with).unwrap();
+        let course = price("course", Some(&with_engine));
+        assert_eq!((course.name.as_str(), course.calibration), ("course", None));
+        let own = price("roofline", None);
+        assert_eq!(own.name, "roofline");
+        assert_eq!(own.calibration.as_deref(), Some("h100-vllm"));
+        let engine = price("roofline(gpus=8)", Some(&with_engine));
+        assert_eq!(engine.name, "roofline(gpus=8,calibration=h100-splitwise)");
+        // What the engine adds is in what is charged and in what policies see.
+        let kernels = price("roofline(gpus=8)", Some(&kernels));
+        assert!(engine.cost.prefill(512, 0).seconds > 1.05 * kernels.cost.prefill(512, 0).seconds);
+        let leaf = |priced: &PricedCost| priced.cost.marginal(4160, 4096).seconds;
+        assert!(leaf(&engine) != leaf(&kernels));
+        assert!(leaf(&engine) < engine.cost.prefill(4160, 4096).seconds / 4.0);
     }
 
     #[test]
@@ -175,6 +203,52 @@ mod tests {
             let work = reference(name).cost.prefill(4850, 4465);
             assert_eq!(work.flops, flops, "{name}");
             assert_eq!(work.seconds, flops / rate, "{name}");
+        }
+    }
+
+    /// FLOPs of attention for 4,096 tokens on 28,672, by hand from the models' published shapes.
+    #[test]
+    fn attention_is_as_wide_as_the_heads_and_looks_back_no_further_than_the_window() {
+        let attention = |model: &str, rule: &str| {
+            let model = Model::named(model).unwrap();
+            let gpu = Gpu::named("course-h100").unwrap();
+            let flops = |rule| {
+                let cost = cost_model(rule, &model, &gpu).unwrap();
+                cost.cost.prefill(32_768, 28_672).flops
+            };
+            flops(rule) - flops("course-linear")
+        };
+        let (new, total) = (4096.0, 32_768.0);
+        let causal = (total * total - 28_672.0 * 28_672.0) / 2.0;
+        let hand = [
+            // 32 layers of 32 heads of 128: the reference model's heads are as wide as its hidden size.
+            ("course-7b", "course", 4.0 * 32.0 * 4096.0 * new * total),
+            ("course-7b", "causal", 4.0 * 32.0 * 4096.0 * causal),
+            // 61 layers of 128 heads with keys of 128 + 64 and values of 128.
+            (
+                "deepseek-v3",
+                "course",
+                4.0 * 61.0 * 128.0 * 160.0 * new * total,
+            ),
+            ("deepseek-v3", "causal", 4.0 * 61.0 * 128.0 * 160.0 * causal),
+            // 48 layers of 16 heads of 256, of which 40 look back on 1,024 tokens.
+            (
+                "gemma-3-12b",
+                "course",
+                4.0 * 4096.0 * new * (8.0 * total + 40.0 * 1024.0),
+            ),
+            (
+                "gemma-3-12b",
+                "causal",
+                4.0 * 4096.0 * (8.0 * causal + 40.0 * 1024.0 * new),
+            ),
+        ];
+        for (model, rule, flops) in hand {
+            let ours = attention(model, rule);
+            assert!(
+                (ours / flops - 1.0).abs() < 1e-9,
+                "{model} {rule}: {ours} for {flops}"
+            );
         }
     }
 
