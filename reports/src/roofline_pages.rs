@@ -81,6 +81,13 @@ pub fn explain_page(cost: &PassCost, deployment: &Deployment<'_>) -> Page {
     let mut head = vec![format!("{} on {gpus} x {}; per GPU", model.name, gpu.name)];
     if let KernelTiming::Calibrated(calibration) = deployment.timing {
         head.extend(calibration_lines(calibration, gpu));
+        let guessed = calibration.unmeasured(model, gpu, *gpus);
+        if !guessed.is_empty() {
+            let guessed = guessed.join(", ");
+            head.push(format!(
+                "not measured, priced as their nearest kin: {guessed}"
+            ));
+        }
     }
     let per_gpu_bytes = model.weight_bytes() / f64::from(*gpus);
     if per_gpu_bytes > gpu.memory_bytes {

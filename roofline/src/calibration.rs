@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RooflineError;
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
+use crate::model::{LayerGroup, Mixer, Mlp, Model, Precision};
 use crate::rates::decode::DecodeRates;
 use crate::rates::engine::EngineRates;
 use crate::rates::gemm::GemmRates;
@@ -109,6 +110,53 @@ impl Calibration {
     /// [`RooflineError::Invalid`] if a value cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String, RooflineError> {
         toml::to_string(self).map_err(|e| RooflineError::invalid("calibration", e.to_string()))
+    }
+
+    /// What `model` runs on `gpus` such GPUs that this calibration has no measurement of: priced with the efficiencies of its
+    /// nearest kin, so no more than a guess.
+    pub fn unmeasured(&self, model: &Model, gpu: &Gpu, gpus: u32) -> Vec<&'static str> {
+        let any = |of: fn(&LayerGroup) -> bool| model.groups.iter().any(of);
+        let parts = [
+            (
+                self.gpu != gpu.name && self.name != gpu.calibration,
+                "this GPU",
+            ),
+            (
+                model.weight_precision != Precision::Fp16,
+                "products with narrow weights",
+            ),
+            (
+                model.kv_precision != Precision::Fp16,
+                "attention over a narrow KV cache",
+            ),
+            (any(|g| matches!(g.mlp, Mlp::Moe { .. })), "experts"),
+            (
+                any(|g| matches!(g.mixer, Mixer::Mla(_))),
+                "latent attention",
+            ),
+            (
+                any(|g| matches!(g.mixer, Mixer::Ssm { .. })),
+                "state-space scans",
+            ),
+            (
+                any(|g| {
+                    matches!(
+                        g.mixer,
+                        Mixer::Attention {
+                            window: Some(_),
+                            ..
+                        }
+                    )
+                }),
+                "sliding windows",
+            ),
+            (
+                gpus > 1 && gpu.interconnect_bandwidth.is_none(),
+                "all-reduce over PCIe",
+            ),
+        ];
+        let parts = parts.into_iter().filter(|(runs, _)| *runs);
+        parts.map(|(_, what)| what).collect()
     }
 
     /// Seconds that `kernel` takes on `gpu`.

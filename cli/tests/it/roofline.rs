@@ -165,6 +165,17 @@ fn weights_that_do_not_fit_are_warned_of() {
         .contains("warning")
     );
     assert!(!stdout(&["explain", "--new", "0"]).contains("-0"));
+    let mixture = stdout(&[
+        "explain",
+        "--model",
+        "deepseek-v3",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "16",
+    ]);
+    let guessed = "not measured, priced as their nearest kin: products with narrow weights, experts, latent attention";
+    assert!(mixture.contains(guessed), "{mixture}");
 }
 
 #[test]
