@@ -1,12 +1,12 @@
 //! The invariants of the tree, checked in debug builds and by tests.
 
-use policy_api::{BlockId, NodeId};
+use policy_api::{BlockId, NodeId, Tick};
 
 use crate::nodes::Node;
 use crate::{Cache, EVICTED, EvictUnit};
 
-/// In a debug build every request is audited where a trace has no more blocks than this, which an audit looks at one by
-/// one; else those whose index is a power of two.
+/// In a debug build every event is audited where a trace has no more blocks than this, which an audit looks at one by
+/// one; else those events whose number is a power of two.
 const SMALL_TRACE_BLOCKS: usize = 1024;
 
 impl Cache<'_> {
@@ -16,18 +16,10 @@ impl Cache<'_> {
     /// What is wrong, in words.
     pub fn audit(&self) -> Result<(), String> {
         let mut children = vec![(0, 0); self.nodes.slots()];
-        let (mut used, mut pinned, mut state_bytes) = (0, 0, 0);
+        let mut sums = Sums::default();
         for (id, node) in self.nodes.live() {
-            self.audit_run(id, node)?;
-            used += u64::from(node.blocks);
-            pinned += if node.pins > 0 {
-                u64::from(node.blocks)
-            } else {
-                0
-            };
-            if let (Some(state), true) = (self.config.state, node.has_state) {
-                state_bytes += state.at(self.tokens(node.end_blocks()));
-            }
+            self.audit_node(id, node)?;
+            sums.add(node, self.bytes_of_saved_state(id));
             if let Some(parent) = node.parent {
                 let (count, xor) = &mut children[parent.index()];
                 *count += 1;
@@ -43,18 +35,23 @@ impl Cache<'_> {
                 ));
             }
         }
-        let counted = (self.used_blocks, self.pinned_blocks, self.state_bytes);
-        if (used, pinned, state_bytes) != counted {
+        let counted = Sums {
+            used_blocks: self.used_blocks,
+            pinned_blocks: self.pinned_blocks,
+            state_bytes: self.state_bytes,
+            pinned_state_bytes: self.pinned_state_bytes,
+        };
+        if sums != counted {
             return Err(format!(
-                "{used} blocks used, {pinned} pinned and {state_bytes} bytes of states, counted otherwise: {counted:?}"
+                "{sums:?} are there, counted otherwise: {counted:?}"
             ));
         }
         self.audit_capacity()?;
         let owned = self.owner.iter().filter(|owner| **owner < EVICTED).count() as u64;
-        if owned == used {
+        if owned == sums.used_blocks {
             Ok(())
         } else {
-            Err(format!("{owned} blocks owned, {used} used"))
+            Err(format!("{owned} blocks owned, {} used", sums.used_blocks))
         }
     }
 
@@ -65,34 +62,42 @@ impl Cache<'_> {
         }
         let usage = self.usage();
         let sum = usage.free_blocks + usage.evictable_blocks + usage.pinned_blocks;
-        if self.config.state.is_none() && sum != self.capacity_blocks {
+        if self.config.state.is_none() && sum != self.config.capacity_blocks() {
             return Err(format!(
                 "{usage:?} do not add up to {}",
-                self.capacity_blocks
+                self.config.capacity_blocks()
             ));
         }
         Ok(())
     }
 
-    pub(crate) fn audit_in_debug_builds(&self, index: u32) {
+    pub(crate) fn audit_in_debug_builds(&self) {
         let small = self.owner.len() <= SMALL_TRACE_BLOCKS;
-        if cfg!(debug_assertions) && (small || index.is_power_of_two()) {
+        if cfg!(debug_assertions) && (small || self.now.0.is_power_of_two()) {
             let verdict = self.audit();
-            assert!(verdict.is_ok(), "after request {index}: {verdict:?}");
+            assert!(
+                verdict.is_ok(),
+                "event {} of request {}: {verdict:?}",
+                self.now,
+                self.present
+            );
         }
     }
 
-    fn audit_run(&self, id: NodeId, node: &Node) -> Result<(), String> {
+    fn audit_node(&self, id: NodeId, node: &Node) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("{id:?} {what}: {node:?}"));
         if self
             .blocks_of(node)
             .iter()
-            .any(|block| self.owner[*block as usize] != id.0)
+            .any(|block| self.owner[block.index()] != id.0)
         {
             return wrong("does not own its blocks");
         }
         if node.evictable != self.may_go(node) {
             return wrong("is evictable and should not be, or the other way round");
+        }
+        if node.is_provisional() && node.pins == 0 {
+            return wrong("is provisional, and nobody holds it");
         }
         let Some(parent) = node.parent.map(|parent| self.nodes.get(parent)) else {
             return if node.depth_blocks == 0 {
@@ -102,7 +107,7 @@ impl Cache<'_> {
             };
         };
         let Some(parent) = parent else {
-            return wrong("has a parent that is evicted");
+            return wrong("has a parent that was evicted");
         };
         if parent.end_blocks() != node.depth_blocks {
             return wrong("is not where its parent ends");
@@ -110,8 +115,11 @@ impl Cache<'_> {
         if parent.pins < node.pins {
             return wrong("has more pins than its parent");
         }
+        if parent.is_provisional() && !node.is_provisional() {
+            return wrong("was finished before its parent");
+        }
         match self.config.state {
-            Some(_) if !parent.has_state && parent.children == 1 && parent.pins == node.pins => {
+            Some(_) if parent.children == 1 && self.ends_nothing(parent, node) => {
                 wrong("has a parent at whose end nothing is saved or parts")
             }
             None => self.audit_touches(parent, node).or_else(wrong),
@@ -126,7 +134,8 @@ impl Cache<'_> {
 
     /// Where KV is per token, a touch of a node is a touch of all above, and nodes part where touches differ.
     fn audit_touches(&self, parent: &Node, node: &Node) -> Result<(), &'static str> {
-        if parent.touch.last_used < node.touch.last_used {
+        // A provisional node is younger than the parent that its request will touch when it finishes.
+        if parent.touch.last_used < node.touch.last_used && !node.is_provisional() {
             return Err("has a later use than its parent");
         }
         let mergeable = parent.children == 1 && facts(parent) == facts(node) && !parent.ends_pin;
@@ -142,6 +151,25 @@ impl Cache<'_> {
 }
 
 /// The facts whose difference is a touch boundary.
-fn facts(node: &Node) -> (u32, u32, u32) {
+fn facts(node: &Node) -> (Tick, u32, Tick) {
     (node.touch.last_used, node.touch.uses, node.touch.created)
+}
+
+/// What the nodes add up to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sums {
+    used_blocks: u64,
+    pinned_blocks: u64,
+    state_bytes: u64,
+    pinned_state_bytes: u64,
+}
+
+impl Sums {
+    fn add(&mut self, node: &Node, state_bytes: u64) {
+        let is_pinned = u64::from(node.pins > 0);
+        self.used_blocks += u64::from(node.blocks);
+        self.pinned_blocks += is_pinned * u64::from(node.blocks);
+        self.state_bytes += state_bytes;
+        self.pinned_state_bytes += is_pinned * state_bytes;
+    }
 }

@@ -1,78 +1,81 @@
 //! The step of one request where a prompt resumes only from a saved state: hybrid and sliding-window models.
 //!
-//! A node may have a state at its end. The usable hit is the deepest one at or above the match. A hit refreshes only the
-//! state that it consumed, and a split leaves the new head without one, because nobody was there to save it. A node ends
-//! where a state was saved, where paths part, or where the path ends: one that has a single child and no state is merged
-//! with it.
+//! Each letter is a block of KV, `*` a state saved at the end of a node. One request asked for `abcd` and saved a state at its end.
+//! The second asks for `abxy`, under an admission policy that saves where paths part and where they end:
+//!
+//! ```text
+//!     before      split       admit, save       room for two states only
+//!
+//!     abcd*       ab          ab*               abxy*
+//!                 |          /   \
+//!                 cd*      cd*   xy*
+//! ```
+//!
+//! - **Split**: `ab` is held, but nobody saved a state there, so nothing hits. The head of a split never has a state.
+//! - **Save**: the request computes `ab` again and can save a state at its end now, and another at `y`.
+//! - **Evict**: the candidates are the leaves `cd*` and `xy*`, each with its KV and state. The state of `ab` becomes one when it
+//!   has a single child. Under LRU `cd*` is evicted, then the state of `ab`; what is left of `ab` is merged with `xy*`.
+//!
+//! The rules:
+//!
+//! - A hit ends at the deepest state at or above the match.
+//! - A hit updates the facts of the state that it resumes from, and of states that it saves once more. States above stay as they
+//!   are, because the request did not read them.
+//! - The facts of a node are those of the state at its end. A leaf without one has those of the request that brought it in.
+//! - A node ends where a state was saved, where paths part, or where a path ends.
 
 use policy_api::{
-    Candidate, CandidateKind, Hints, NodeId, PathInsertion, Policy, PolicyFault, Request,
-    RequestView, StateBytes, WithdrawReason, Work,
+    Hints, NodeId, PathInsertion, Policy, PolicyFault, Request, RequestView, WithdrawReason,
 };
 
+use crate::Cache;
 use crate::nodes::Touch;
-use crate::step::{Outcome, first_touch, view};
-use crate::{Cache, Counters, EVICTED};
+use crate::step::Outcome;
+use crate::tree::Split;
 
 impl Cache<'_> {
     pub(crate) fn serve_at_checkpoints(
         &mut self,
-        index: u32,
         request: &Request,
         hints: Option<&Hints>,
-        state: StateBytes,
         policy: &mut dyn Policy,
     ) -> Outcome {
-        let path = &self.arena[request.path_range()];
+        let path = self.path(request);
         let seen = &path[..request.seen_blocks.min(request.path_blocks) as usize];
         let held_blocks = self.held_blocks(seen);
         let reaccessed_blocks = self.note_reaccessed(&seen[held_blocks as usize..]);
-        let split_off = self.split_at(path, held_blocks, index, policy);
+        let split = self.split_at(path, held_blocks, policy);
         self.find_path_nodes(path, held_blocks);
-        let resumed = self.deepest_state(request.usable_blocks(self.config.block_tokens));
-        let hit_blocks = resumed.map_or(0, |id| self.nodes[id].end_blocks());
-        let hit_tokens = self.tokens(hit_blocks);
-        let prefill = self
-            .cost
-            .prefill(u64::from(request.prompt_tokens), hit_tokens);
+        let resumed = self.deepest_state(request);
+        let hit_blocks = self.end_of(resumed);
+        let mut outcome = self.found(request, held_blocks, hit_blocks, reaccessed_blocks);
 
-        let held_and_hit = (held_blocks, hit_blocks);
-        let view = view(index, request, path, held_and_hit, prefill, hints);
+        let view = self.view(request, hints, &outcome);
         self.observe(&view, policy);
+        let touch = self.first_touch(request);
         self.withdraw_path(policy);
-        let touch = first_touch(&view);
-        if let Some(id) = resumed {
-            self.use_state(id, touch);
-        }
+        self.touch_resumed(resumed, touch);
         let admitted = self.admit(&view, policy);
         let insertion = PathInsertion {
             resident_blocks: admitted,
-            diverges_inside_node: split_off.is_some(),
+            diverges_inside_node: split.is_some(),
         };
         self.choose_checkpoint_depths(&view, insertion, policy);
-        let saved_states = self.pass(request.path_start, held_blocks, admitted, touch, policy);
+        let saved_states = self.insert_and_save(request, held_blocks, admitted, touch, policy);
         self.find_path_nodes(path, admitted);
         self.merge_or_offer_path(policy);
-        self.offer_anew(split_off, policy);
-        let evicted = self.make_room_for_states(index, state, policy);
-        self.audit_in_debug_builds(index);
-        Outcome {
-            held_blocks,
-            prefill,
-            counters: Counters {
-                hit_blocks: u64::from(hit_blocks),
-                admitted_blocks: u64::from(admitted - held_blocks),
-                rejected_blocks: u64::from(request.path_blocks - admitted),
-                evicted_blocks: u64::from(evicted.blocks),
-                reaccessed_blocks: u64::from(reaccessed_blocks),
-                saved_states: Some(u64::from(saved_states)),
-                evicted_states: Some(u64::from(evicted.states)),
-            },
-        }
+        self.offer_anew(split, policy);
+        let freed = self.make_room(0, policy);
+        outcome.counters.admitted_blocks = u64::from(admitted - held_blocks);
+        outcome.counters.rejected_blocks = u64::from(request.path_blocks - admitted);
+        outcome.counters.saved_states = Some(saved_states);
+        freed.count(&mut outcome.counters);
+        outcome
     }
 
-    /// The deepest node on the path_nodes with a state that is at most so deep.
-    fn deepest_state(&self, usable_blocks: u32) -> Option<NodeId> {
+    /// The deepest node of the path from whose state the request can resume: one token is left to compute.
+    pub(crate) fn deepest_state(&self, request: &Request) -> Option<NodeId> {
+        let usable_blocks = request.usable_blocks(self.config.block_tokens);
         let usable = |id: &&NodeId| {
             let node = &self.nodes[**id];
             node.has_state && node.end_blocks() <= usable_blocks
@@ -80,7 +83,11 @@ impl Cache<'_> {
         self.path_nodes.iter().rev().find(usable).copied()
     }
 
-    /// What the path nodes through is not evictable while the request is served.
+    pub(crate) fn end_of(&self, node: Option<NodeId>) -> u32 {
+        node.map_or(0, |id| self.nodes[id].end_blocks())
+    }
+
+    /// Nothing on the path is evictable while the request is served.
     fn withdraw_path(&mut self, policy: &mut dyn Policy) {
         for &id in &self.path_nodes {
             if std::mem::take(&mut self.nodes[id].evictable) {
@@ -89,74 +96,82 @@ impl Cache<'_> {
         }
     }
 
-    fn use_state(&mut self, id: NodeId, fresh: Touch) {
-        let touch = &mut self.nodes[id].touch;
-        *touch = Touch {
-            created: touch.created,
-            uses: touch.uses + 1,
-            ..fresh
-        };
+    /// One use more for the state that the request resumed from. What overlapping requests have not finished yet is computed now,
+    /// whatever becomes of them.
+    pub(crate) fn touch_resumed(&mut self, resumed: Option<NodeId>, fresh: Touch) {
+        for &id in &self.path_nodes {
+            let node = &mut self.nodes[id];
+            if Some(id) == resumed || node.is_provisional() {
+                node.touch = node.touch.used_again(fresh);
+            }
+        }
     }
 
-    /// Asks where to save, and keeps what can be: below the hit, down to what is resident.
-    fn choose_checkpoint_depths(
+    /// Asks where to save, and keeps what can be saved: below the hit, down to what is resident.
+    pub(crate) fn choose_checkpoint_depths(
         &mut self,
         view: &RequestView<'_>,
         insertion: PathInsertion,
         policy: &mut dyn Policy,
     ) {
-        self.checkpoint_depths.clear();
-        let mut checkpoint_depths = std::mem::take(&mut self.checkpoint_depths);
-        policy.checkpoints(view, insertion, &mut checkpoint_depths);
+        // Taken out, because reporting a fault borrows the whole cache; put back, to keep the allocation.
+        let mut depths = std::mem::take(&mut self.checkpoint_depths);
+        depths.clear();
+        policy.checkpoints(view, insertion, &mut depths);
         let path = view.path.len() as u32;
-        if let Some(&blocks) = checkpoint_depths.iter().find(|blocks| **blocks > path) {
-            self.fault(
-                view.index,
-                PolicyFault::CheckpointOutOfRange { blocks, path },
-            );
+        if let Some(&blocks) = depths.iter().find(|blocks| **blocks > path) {
+            self.fault(PolicyFault::CheckpointOutOfRange { blocks, path });
         }
-        checkpoint_depths
-            .retain(|blocks| (view.hit_blocks + 1..=insertion.resident_blocks).contains(blocks));
-        checkpoint_depths.sort_unstable();
-        checkpoint_depths.dedup();
-        self.checkpoint_depths = checkpoint_depths;
+        depths.retain(|blocks| (view.hit_blocks + 1..=insertion.resident_blocks).contains(blocks));
+        depths.sort_unstable();
+        depths.dedup();
+        self.checkpoint_depths = depths;
     }
 
-    /// Saves the states, and makes what is fresh of the path resident in nodes that end where one is saved.
-    fn pass(
+    /// Saves the states, and makes what is fresh of the path resident, in nodes that end where one is saved.
+    fn insert_and_save(
         &mut self,
-        path_start: usize,
+        request: &Request,
         held_blocks: u32,
         admitted: u32,
         touch: Touch,
         policy: &mut dyn Policy,
-    ) -> u32 {
-        let checkpoint_depths = std::mem::take(&mut self.checkpoint_depths);
+    ) -> u64 {
+        // Taken out and put back, because saving borrows the whole cache.
+        let depths = std::mem::take(&mut self.checkpoint_depths);
         let mut saved = 0;
         let mut parent = self.path_nodes.last().copied();
         let mut reached = held_blocks;
-        for &depth in &checkpoint_depths {
+        for &depth in &depths {
             let end = if depth <= held_blocks {
-                self.end_node_at(path_start, depth, policy)
+                self.end_node_at(request, depth, policy)
             } else {
-                let id = self.append(parent, path_start, reached..depth, touch);
+                let id = self.append(parent, request.path_start, reached..depth, touch);
                 reached = depth;
                 parent = Some(id);
                 id
             };
-            saved += u32::from(self.save_state(end, touch));
+            // The memory of a state on a pinned node could not be had back for this newcomer, so it is not saved there.
+            if self.nodes[end].pins == 0 || self.nodes[end].has_state {
+                saved += u64::from(self.save_state(end, touch));
+            }
         }
         if reached < admitted {
-            self.append(parent, path_start, reached..admitted, touch);
+            self.append(parent, request.path_start, reached..admitted, touch);
         }
-        self.checkpoint_depths = checkpoint_depths;
+        self.checkpoint_depths = depths;
         saved
     }
 
     /// The node that ends so deep on the path, which is split if none does.
-    fn end_node_at(&mut self, path_start: usize, depth: u32, policy: &mut dyn Policy) -> NodeId {
-        let block = self.arena[path_start + depth as usize - 1];
-        let id = NodeId(self.owner[block as usize]);
+    pub(crate) fn end_node_at(
+        &mut self,
+        request: &Request,
+        depth: u32,
+        policy: &mut dyn Policy,
+    ) -> NodeId {
+        let block = self.arena[request.path_start + depth as usize - 1];
+        let id = NodeId(self.owner[block.index()]);
         let node = &self.nodes[id];
         if node.end_blocks() == depth {
             return id;
@@ -165,40 +180,28 @@ impl Cache<'_> {
         self.split(id, head_blocks, policy)
     }
 
-    /// Saves a state at the end of a node, anew if there was one. A pinned node keeps what it has: its memory cannot be
-    /// had back for a newcomer. Returns whether there is one more.
-    fn save_state(&mut self, id: NodeId, touch: Touch) -> bool {
+    /// Saves a state at the end of a node, anew if there was one. Returns whether there is one more.
+    pub(crate) fn save_state(&mut self, id: NodeId, touch: Touch) -> bool {
         let node = &mut self.nodes[id];
         if node.has_state {
             if node.touch.last_used != touch.last_used {
-                self.use_state(id, touch);
+                node.touch = node.touch.used_again(touch);
             }
-            return false;
-        }
-        if node.pins > 0 {
             return false;
         }
         node.has_state = true;
         node.touch = touch;
-        self.state_bytes += self.bytes_of_state(id);
+        let is_pinned = node.pins > 0;
+        let bytes = self.bytes_of_state(id);
+        self.state_bytes += bytes;
+        if is_pinned {
+            self.pinned_state_bytes += bytes;
+        }
         true
     }
 
-    fn bytes_of_state(&self, id: NodeId) -> u64 {
-        let tokens = self.tokens(self.nodes[id].end_blocks());
-        self.config.state.map_or(0, |state| state.at(tokens))
-    }
-
-    /// What was split_at off has a state nearer above it if one was saved where it was split_at.
-    fn offer_anew(&mut self, split_off: Option<NodeId>, policy: &mut dyn Policy) {
-        if let Some(id) = split_off
-            && self.nodes[id].evictable
-        {
-            policy.offer(&self.candidate(id));
-        }
-    }
-
     fn merge_or_offer_path(&mut self, policy: &mut dyn Policy) {
+        // Taken out, because merging borrows the whole cache; put back, because eviction looks at it after a fault.
         let path_nodes = std::mem::take(&mut self.path_nodes);
         for &id in &path_nodes {
             self.merge_or_offer(id, policy);
@@ -206,152 +209,13 @@ impl Cache<'_> {
         self.path_nodes = path_nodes;
     }
 
-    /// Offers a node that may go, or merges it with its child where nothing ends there.
-    pub(crate) fn merge_or_offer(&mut self, id: NodeId, policy: &mut dyn Policy) {
-        if self.config.state.is_none() || self.nodes[id].children == 0 {
-            return self.offer_if_leaf(id, policy);
-        }
-        let node = &self.nodes[id];
-        let Some(child) = node.only_child() else {
-            return;
-        };
-        if node.has_state && node.pins == 0 {
-            self.nodes[id].evictable = true;
-            policy.offer(&self.candidate(id));
-        } else if !node.has_state && node.pins == self.nodes[child].pins {
-            self.merge(id, child, policy);
-        }
-    }
-
-    /// Makes one node of a node and its only child, whose id and history stay.
-    fn merge(&mut self, head: NodeId, tail: NodeId, policy: &mut dyn Policy) {
-        let above = self.nodes[head];
-        for &block in &self.arena[above.start..above.start + above.blocks as usize] {
-            self.owner[block as usize] = tail.0;
-        }
-        let node = &mut self.nodes[tail];
-        // A path that holds the tail's blocks holds the head's right before them.
-        node.start -= above.blocks as usize;
-        node.depth_blocks = above.depth_blocks;
-        node.blocks += above.blocks;
-        node.parent = above.parent;
-        if let Some(parent) = above.parent {
-            self.nodes[parent].children_xor ^= head.0 ^ tail.0;
-        }
-        self.nodes.remove(head);
-        policy.merge(head, tail, above.blocks);
-        if self.nodes[tail].evictable {
+    /// What was split off was offered when there was no state yet where it was split. If one was saved there, less is lost with it.
+    /// Only after merging, because that may have made one node of both again.
+    fn offer_anew(&mut self, split: Option<Split>, policy: &mut dyn Policy) {
+        if let Some(Split { tail, .. }) = split
+            && self.is_evictable(tail)
+        {
             policy.offer(&self.candidate(tail));
         }
     }
-
-    /// Evicts whole candidates until the cache fits.
-    fn make_room_for_states(
-        &mut self,
-        index: u32,
-        state: StateBytes,
-        policy: &mut dyn Policy,
-    ) -> Evicted {
-        let mut evicted = Evicted::default();
-        while self.used_bytes() > self.config.capacity_bytes {
-            let id = match self.ask_victim(policy) {
-                Ok((id, _)) => id,
-                Err(fault) => {
-                    self.fault(index, fault);
-                    self.own_candidate()
-                }
-            };
-            self.evict_whole(id, state, &mut evicted, policy);
-        }
-        evicted
-    }
-
-    /// What goes when a policy answers wrongly: the deepest of the request's own that may, else the first of all.
-    fn own_candidate(&self) -> NodeId {
-        let evictable = |id: &&NodeId| self.nodes.get(**id).is_some_and(|node| node.evictable);
-        let own = self.path_nodes.iter().rev().find(evictable).copied();
-        let first = || self.nodes.live().find(|(_, node)| node.evictable);
-        own.or_else(|| first().map(|(id, _)| id))
-            .expect("what overflows is not pinned, and below it is a leaf that is not")
-    }
-
-    fn evict_whole(
-        &mut self,
-        id: NodeId,
-        state: StateBytes,
-        evicted: &mut Evicted,
-        policy: &mut dyn Policy,
-    ) {
-        let mut part = self.checkpoint_candidate(id, state);
-        let node = self.nodes[id];
-        let is_leaf = node.children == 0;
-        if !is_leaf {
-            part.blocks = 0;
-        }
-        if node.has_state {
-            self.state_bytes -= self.bytes_of_state(id);
-            self.nodes[id].has_state = false;
-            evicted.states += 1;
-        }
-        self.nodes[id].evictable = false;
-        policy.evicted(&part, is_leaf);
-        if let Some(child) = node.only_child() {
-            return self.merge(id, child, policy);
-        }
-        for &block in &self.arena[node.start..node.start + node.blocks as usize] {
-            self.owner[block as usize] = EVICTED;
-        }
-        self.used_blocks -= u64::from(node.blocks);
-        evicted.blocks += node.blocks;
-        self.nodes.remove(id);
-        if let Some(parent) = node.parent {
-            self.nodes.remove_child(parent, id);
-            self.merge_or_offer(parent, policy);
-        }
-    }
-
-    /// The facts of a node, or of the state at its end.
-    pub(crate) fn checkpoint_candidate(&self, id: NodeId, state: StateBytes) -> Candidate {
-        let node = &self.nodes[id];
-        let of_state = match node.has_state {
-            true => state.at(self.tokens(node.end_blocks())),
-            false => 0,
-        };
-        let base_blocks = self.state_above(id);
-        let whole = self.unpriced_part(id, node, 0);
-        let (kind, of_blocks) = match node.children {
-            0 => (CandidateKind::Leaf, whole.bytes),
-            _ => (CandidateKind::State, 0),
-        };
-        Candidate {
-            base_blocks,
-            kind,
-            bytes: of_blocks + of_state,
-            recompute: match node.has_state {
-                true => self.prefill_blocks(node.end_blocks(), base_blocks),
-                false => Work::default(),
-            },
-            ..whole
-        }
-    }
-
-    /// Depth of the nearest state above a node.
-    fn state_above(&self, id: NodeId) -> u32 {
-        let mut next = self.nodes[id].parent;
-        while let Some(above) = next {
-            let node = &self.nodes[above];
-            if node.has_state {
-                return node.end_blocks();
-            }
-            next = node.parent;
-        }
-        0
-    }
-}
-
-/// What evictions took.
-#[derive(Clone, Copy, Debug, Default)]
-struct Evicted {
-    blocks: u32,
-    states: u32,
 }

@@ -1,103 +1,125 @@
-//! The radix prefix cache: match, split, insert, evict, pins, capacity; and the step of one request.
+//! The radix prefix cache under a policy: look up, insert, evict, within a capacity.
 //!
-//! The only place that knows what a leaf is. The tree is kept as *nodes*: stretches of blocks that were touched by the
-//! same requests, so they share every fact. A node is a slice of the loaded trace (its blocks are never copied), and
-//! `owner` says for every block of the trace which node holds it. Since a block id implies its whole prefix, residency
-//! along a path is monotone, and a match is a binary search in `owner`; there are no child maps at all.
+//! This is the only crate that knows what a leaf is. The tree is made of *nodes*: stretches of blocks that were touched by the
+//! same requests, so they share every fact. A node is a slice of the loaded trace, so its blocks are never copied. `owner` says
+//! for every block of the trace which node holds it. A block id implies its whole prefix; so the resident blocks of a path are
+//! always its first ones, a match is a binary search in `owner`, and there are no child maps.
 //!
-//! `step` serves models whose KV is per token, `checkpoints` those that resume only where a state was saved.
+//! Requests are [served](Cache::serve) one after another, or hold [leases](Lease) that overlap. [`Cache::replay`] serves a whole
+//! trace. Models whose KV is per token and models that resume only where a state was saved take different steps: `step` and
+//! `checkpoints`.
 //!
 //! What this crate does not know: traces, models, GPUs, clocks, and the future.
 
 mod audit;
 mod checkpoints;
+mod config;
 mod counters;
 mod factory;
+mod facts;
+mod lease;
 mod nodes;
 mod pins;
+mod replay;
+mod room;
 mod step;
+mod tree;
 
 use policy_api::{
-    BlockId, Candidate, CandidateKind, NodeId, PolicyFault, PrefillCost, StateBytes, Work,
+    BlockId, Candidate, NodeId, PolicyFault, PrefillCost, Request, RequestIndex, Tick,
 };
 
+pub use config::{CacheConfig, EvictUnit};
 pub use counters::Counters;
 pub use factory::{PolicyContext, PolicyFactory, SharedCost, Track};
+pub use lease::{Lease, NoRoom};
 pub use pins::Pin;
+pub use replay::{Replay, Served};
+pub use room::{Evicted, EvictionReason};
 pub use step::Outcome;
 
-use nodes::{Node, Nodes};
+use nodes::Nodes;
+use room::Sink;
 
-/// What goes at one eviction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EvictUnit {
-    /// As many blocks from the tail of the victim as room is needed.
-    #[default]
-    Block,
-    /// The whole victim. Nodes are those of the tree as built so far: they split where a lookup or an insert ends or
-    /// diverges, and a tail that was split off keeps its access time.
-    Leaf,
-    /// The same, but a split refreshes the tail too, because SGLang stamps a node before it splits it
-    /// (`radix_cache.py`, `_match_prefix_helper`).
-    LeafSglang,
-}
-
-impl EvictUnit {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Block, Self::Leaf, Self::LeafSglang];
-
-    /// Its name in reports and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Leaf => "leaf",
-            Self::LeafSglang => "leaf-sglang",
-        }
-    }
-}
-
-/// Sizes of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheConfig {
-    /// Memory for blocks. 0 is legal and holds nothing.
-    pub capacity_bytes: u64,
-    /// Memory of one block, at least 1.
-    pub block_bytes: u64,
-    /// Tokens of one block, at least 1.
-    pub block_tokens: u32,
-    /// What goes at one eviction, where KV is per token.
-    pub evict_unit: EvictUnit,
-    /// For models that resume only where a state was saved: what one weighs.
-    pub state: Option<StateBytes>,
-}
-
-impl CacheConfig {
-    /// Whole blocks that fit.
-    pub fn capacity_blocks(&self) -> u64 {
-        self.capacity_bytes / self.block_bytes
-    }
-}
-
-/// Blocks of a cache by what may happen to them; together they are the capacity, but for what saved states take of it.
+/// Blocks of a cache by what may happen to them. Together they are the capacity, except for what saved states take of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Not in use.
     pub free_blocks: u64,
     /// Resident and not pinned.
     pub evictable_blocks: u64,
-    /// Resident and pinned.
+    /// Resident and pinned, or held by a lease.
     pub pinned_blocks: u64,
 }
 
-/// A block that was never resident, or was asked for again after it went.
+/// Owner of a block that was never resident, or was asked for again after its eviction.
 const ABSENT: u32 = u32::MAX;
-/// A block that was evicted and has not been asked for since.
+/// Owner of a block that was evicted and has not been asked for since.
 const EVICTED: u32 = u32::MAX - 1;
 
 /// The cache. `'t` is the life of the loaded trace, whose blocks it points at.
+///
+/// Two requests, under a policy that evicts any one of the leaves:
+///
+/// ```
+/// use cache::{Cache, CacheConfig, EvictUnit};
+/// use policy_api::*;
+///
+/// /// Evicts the leaf that was offered last.
+/// #[derive(Default)]
+/// struct LastOffered(Vec<NodeId>);
+///
+/// impl EvictionPolicy for LastOffered {
+///     fn offer(&mut self, leaf: &Candidate) {
+///         self.withdraw(leaf.id, WithdrawReason::Used);
+///         self.0.push(leaf.id);
+///     }
+///     fn withdraw(&mut self, id: NodeId, _: WithdrawReason) {
+///         self.0.retain(|other| *other != id);
+///     }
+///     fn victim(&mut self) -> Option<Victim> {
+///         self.0.last().copied().map(Victim::node)
+///     }
+///     fn evicted(&mut self, part: &Candidate, _: bool) {
+///         self.withdraw(part.id, WithdrawReason::Used);
+///     }
+/// }
+///
+/// impl AdmissionPolicy for LastOffered {
+///     fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
+///         request.path.len() as u32
+///     }
+/// }
+///
+/// /// A token costs a second.
+/// struct Flat;
+///
+/// impl PrefillCost for Flat {
+///     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
+///         Work { seconds: (total_tokens - cached_tokens) as f64, flops: 0.0 }
+///     }
+/// }
+///
+/// // Two prompts of two blocks and one token more. They share their first block.
+/// let arena = [0, 1, 0, 2].map(BlockId);
+/// let first = Request {
+///     path_start: 0, path_blocks: 2, prompt_blocks: 2, prompt_tokens: 33, ..Request::default()
+/// };
+/// let second = Request { path_start: 2, seen_blocks: 1, ..first };
+/// let config = CacheConfig {
+///     capacity_bytes: 2, block_bytes: 1, block_tokens: 16, evict_unit: EvictUnit::Block, state: None,
+/// };
+/// let mut cache = Cache::new(config, &arena, 3, &Flat);
+/// let mut policy = LastOffered::default();
+///
+/// let outcome = cache.serve(RequestIndex(0), &first, None, &mut policy);
+/// assert_eq!((outcome.counters.hit_blocks, outcome.counters.admitted_blocks), (0, 2));
+/// let outcome = cache.serve(RequestIndex(1), &second, None, &mut policy);
+/// assert_eq!((outcome.counters.hit_blocks, outcome.prefill.seconds), (1, 17.0));
+/// assert_eq!(outcome.counters.evicted_blocks, 1, "there was no room for a third block");
+/// ```
 pub struct Cache<'t> {
     config: CacheConfig,
-    capacity_blocks: u64,
     arena: &'t [BlockId],
     cost: &'t dyn PrefillCost,
     nodes: Nodes,
@@ -107,9 +129,18 @@ pub struct Cache<'t> {
     pinned_blocks: u64,
     /// Bytes of all saved states.
     state_bytes: u64,
+    /// Bytes of those that are saved at the end of pinned nodes.
+    pinned_state_bytes: u64,
+    /// Bytes that leases hold for states that they will save when they finish.
+    reserved_state_bytes: u64,
+    /// Events so far.
+    now: Tick,
+    /// The request of the present event.
+    present: RequestIndex,
     fault_count: u64,
-    first_fault: Option<(u32, PolicyFault)>,
-    /// The nodes on the present path, from the root. Kept to save an allocation a request.
+    first_fault: Option<(RequestIndex, PolicyFault)>,
+    sink: Option<Sink<'t>>,
+    /// The nodes on the present path, from the root. Kept to save an allocation per request.
     path_nodes: Vec<NodeId>,
     path_facts: Vec<Candidate>,
     /// Depths at which the present request saves a state. Likewise.
@@ -120,7 +151,7 @@ impl<'t> Cache<'t> {
     /// An empty cache for the paths of `arena`, in which block ids are below `distinct_blocks`.
     ///
     /// # Panics
-    /// If a block has no bytes or no tokens, or states are saved and leaves are to go whole, which they do anyway.
+    /// If a block has no bytes or no tokens, or if a checkpoint model is to evict whole leaves, which it does anyway.
     pub fn new(
         config: CacheConfig,
         arena: &'t [BlockId],
@@ -133,11 +164,10 @@ impl<'t> Cache<'t> {
         );
         assert!(
             config.state.is_none() || config.evict_unit == EvictUnit::Block,
-            "with saved states whole nodes go, whatever the unit"
+            "with saved states whole nodes are evicted, whatever the unit"
         );
         Self {
             config,
-            capacity_blocks: config.capacity_blocks(),
             arena,
             cost,
             nodes: Nodes::default(),
@@ -145,8 +175,13 @@ impl<'t> Cache<'t> {
             used_blocks: 0,
             pinned_blocks: 0,
             state_bytes: 0,
+            pinned_state_bytes: 0,
+            reserved_state_bytes: 0,
+            now: Tick::default(),
+            present: RequestIndex::default(),
             fault_count: 0,
             first_fault: None,
+            sink: None,
             path_nodes: Vec::new(),
             path_facts: Vec::new(),
             checkpoint_depths: Vec::new(),
@@ -160,33 +195,33 @@ impl<'t> Cache<'t> {
 
     /// Blocks by what may happen to them.
     pub fn usage(&self) -> Usage {
-        let states_in_blocks = self.state_bytes.div_ceil(self.config.block_bytes);
+        let state_bytes = self.state_bytes + self.reserved_state_bytes;
+        let states_in_blocks = state_bytes.div_ceil(self.config.block_bytes);
         Usage {
             free_blocks: self
-                .capacity_blocks
+                .config
+                .capacity_blocks()
                 .saturating_sub(self.used_blocks + states_in_blocks),
             evictable_blocks: self.used_blocks - self.pinned_blocks,
             pinned_blocks: self.pinned_blocks,
         }
     }
 
-    /// Bytes of all resident blocks and saved states.
+    /// Bytes of all resident blocks and saved states, and of what leases hold for states to come.
     pub fn used_bytes(&self) -> u64 {
-        self.used_blocks * self.config.block_bytes + self.state_bytes
+        self.used_blocks * self.config.block_bytes + self.state_bytes + self.reserved_state_bytes
     }
 
     /// Whether the block is resident.
     pub fn is_resident(&self, block: BlockId) -> bool {
-        self.owner[block as usize] < EVICTED
+        self.owner[block.index()] < EVICTED
     }
 
     /// All resident blocks in ascending order.
     pub fn resident_blocks(&self) -> Vec<BlockId> {
-        (0..)
-            .zip(&self.owner)
-            .filter(|(_, owner)| **owner < EVICTED)
-            .map(|(block, _)| block)
-            .collect()
+        let owners = (0..).zip(&self.owner);
+        let resident = owners.filter(|(_, owner)| **owner < EVICTED);
+        resident.map(|(block, _)| BlockId(block)).collect()
     }
 
     /// The blocks at whose end a state is saved, in ascending order; checkpoint models only.
@@ -198,7 +233,7 @@ impl<'t> Cache<'t> {
         blocks
     }
 
-    /// Leading resident blocks of `path`. A lookup changes nothing.
+    /// Leading resident blocks of `path`. Asking changes nothing.
     pub fn held_blocks(&self, path: &[BlockId]) -> u32 {
         // Mostly all that was ever seen of a path is still here: one probe instead of a search.
         let held = match path.last() {
@@ -223,59 +258,29 @@ impl<'t> Cache<'t> {
     }
 
     /// The first wrong answer of the policy, and the request it was given at.
-    pub fn first_fault(&self) -> Option<(u32, PolicyFault)> {
+    pub fn first_fault(&self) -> Option<(RequestIndex, PolicyFault)> {
         self.first_fault
     }
 
-    /// The facts of a node as a policy sees them.
-    fn candidate(&self, id: NodeId) -> Candidate {
-        let node = &self.nodes[id];
-        match self.config.state {
-            None => self.candidate_part(id, node, 0),
-            Some(state) => self.checkpoint_candidate(id, state),
-        }
+    /// The path of a request, as a part of the trace rather than of the cache.
+    fn path(&self, request: &Request) -> &'t [BlockId] {
+        &self.arena[request.path_range()]
     }
 
-    /// The facts of a node's part from block `from` on.
-    fn candidate_part(&self, id: NodeId, node: &Node, from: u32) -> Candidate {
-        let part = self.unpriced_part(id, node, from);
-        Candidate {
-            recompute: self.prefill_blocks(part.depth_blocks + part.blocks, part.depth_blocks),
-            ..part
-        }
+    /// The node that holds the last of the first `depth_blocks` blocks of a path, all of which are resident.
+    fn node_at(&self, path: &[BlockId], depth_blocks: u32) -> Option<NodeId> {
+        let last = path[depth_blocks.checked_sub(1)? as usize];
+        Some(NodeId(self.owner[last.index()]))
     }
 
-    /// The same without what it costs.
-    fn unpriced_part(&self, id: NodeId, node: &Node, from: u32) -> Candidate {
-        let depth_blocks = node.depth_blocks + from;
-        let blocks = node.blocks - from;
-        Candidate {
-            id,
-            parent: node.parent,
-            first_block: self.arena[node.start + from as usize],
-            last_block: self.arena[node.start + node.blocks as usize - 1],
-            depth_blocks,
-            blocks,
-            base_blocks: depth_blocks,
-            kind: CandidateKind::Leaf,
-            bytes: u64::from(blocks) * self.config.block_bytes,
-            created: node.touch.created,
-            last_used: node.touch.last_used,
-            uses: node.touch.uses,
-            last_session: node.touch.session,
-            last_step: node.touch.step,
-            last_kind: node.touch.kind,
-            recompute: Work::default(),
-            children_seen: node.children_seen,
-        }
+    /// The event is over.
+    fn end_event(&mut self) {
+        self.audit_in_debug_builds();
+        self.now = self.now.next();
     }
 
-    /// What losing the blocks from `cached` to `total` adds to a prompt that goes on.
-    fn prefill_blocks(&self, total: u32, cached: u32) -> Work {
-        self.cost.marginal(self.tokens(total), self.tokens(cached))
-    }
-
-    fn tokens(&self, blocks: u32) -> u64 {
-        u64::from(blocks) * u64::from(self.config.block_tokens)
+    fn fault(&mut self, fault: PolicyFault) {
+        self.fault_count += 1;
+        self.first_fault.get_or_insert((self.present, fault));
     }
 }

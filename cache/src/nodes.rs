@@ -2,17 +2,30 @@
 
 use std::ops::{Index, IndexMut};
 
-use policy_api::NodeId;
+use policy_api::{NodeId, RequestIndex, Tick};
 
 /// What the requests that touched a node left behind. All blocks of a node share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touch {
-    pub(crate) created: u32,
-    pub(crate) last_used: u32,
+    pub(crate) created: Tick,
+    pub(crate) last_used: Tick,
+    pub(crate) last_request: RequestIndex,
+    /// 0 while every request that brought its blocks in, or shares them, is still under way.
     pub(crate) uses: u32,
     pub(crate) session: u64,
     pub(crate) step: u32,
     pub(crate) kind: u16,
+}
+
+impl Touch {
+    /// One use more, by the request that `fresh` tells of.
+    pub(crate) fn used_again(self, fresh: Touch) -> Touch {
+        Touch {
+            created: self.created,
+            uses: self.uses + 1,
+            ..fresh
+        }
+    }
 }
 
 /// A stretch of blocks on one path. Never empty while it lives.
@@ -27,11 +40,12 @@ pub(crate) struct Node {
     /// The ids of all children, combined by exclusive or: the child's id where there is only one.
     pub(crate) children_xor: u32,
     pub(crate) children_seen: u32,
+    /// Pins and leases whose path leads through it or ends here.
     pub(crate) pins: u32,
     pub(crate) touch: Touch,
     /// The policy was offered it and may choose it.
     pub(crate) evictable: bool,
-    /// A pin ended here once: the one reason for a split other than a touch.
+    /// A pin or a lease ended here once: the one reason for a split other than a touch.
     pub(crate) ends_pin: bool,
     /// A state is saved at its end; checkpoint models only.
     pub(crate) has_state: bool,
@@ -41,6 +55,11 @@ impl Node {
     /// Depth of its last block, counted from 1 at the root.
     pub(crate) fn end_blocks(&self) -> u32 {
         self.depth_blocks + self.blocks
+    }
+
+    /// No request that uses it has finished yet, so nobody knows that its blocks were ever computed.
+    pub(crate) fn is_provisional(&self) -> bool {
+        self.touch.uses == 0
     }
 
     pub(crate) fn only_child(&self) -> Option<NodeId> {

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use experiment::{Capacity, Experiment, Pricing, Progress, load_traces};
+use experiment::{Capacity, Experiment, ExperimentError, Pricing, Progress, load_traces};
 use oracle::OracleOptions;
 use params::split_list;
 use replay::Warmup;
+
+use crate::output::Output;
+use crate::progress::TerminalProgress;
 
 /// Flags that name traces and prices, and the requests that are not measured.
 #[derive(Debug, clap::Args)]
@@ -62,23 +65,48 @@ impl Input {
         };
         costs.iter().map(price).collect()
     }
+}
 
-    /// The experiment of the traces, which are loaded now, under prices that were looked up before.
+/// What every command about an experiment is told.
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// Traces and prices.
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Form and place of the output.
+    #[command(flatten)]
+    pub output: Output,
+
+    /// How many threads work.
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+impl Common {
+    /// Asks one question of the experiment at these capacities. What can be checked without the traces is checked before they
+    /// are loaded.
     ///
     /// # Errors
-    /// If a file cannot be read or is no valid trace.
-    pub fn experiment(
+    /// If the output cannot be written, a name is not known, a file is no valid trace, or the question has no answer.
+    pub fn ask<R>(
         &self,
-        prices: Vec<Pricing>,
         capacities: &[Capacity],
-        progress: &dyn Progress,
-    ) -> Result<Experiment> {
-        Ok(Experiment {
-            traces: load_traces(&self.traces, self.block_tokens, progress)?,
+        question: impl FnOnce(&Experiment, &dyn Progress) -> Result<R, ExperimentError>,
+    ) -> Result<R> {
+        self.output.check()?;
+        let prices = self.input.prices()?;
+        self.threads.start()?;
+        let progress = TerminalProgress::default();
+        let experiment = Experiment {
+            traces: load_traces(&self.input.traces, self.input.block_tokens, &progress)?,
             prices,
             capacities: capacities.to_vec(),
-            warmup: self.warmup,
-        })
+            warmup: self.input.warmup,
+        };
+        let answer = question(&experiment, &progress)?;
+        progress.finish();
+        Ok(answer)
     }
 }
 

@@ -50,7 +50,7 @@ impl<'a> Belady<'a> {
 
     fn rank(&mut self, leaf: &Candidate, own: bool) {
         let tail = leaf.depth_blocks + leaf.blocks - 1;
-        let next = self.next_use.after(leaf.last_used, tail);
+        let next = self.next_use.after(leaf.last_request.0, tail);
         let first = next.first_block.max(leaf.depth_blocks);
         put_at(&mut self.tail_blocks, leaf.id, tail + 1 - first);
         self.ranked
@@ -60,7 +60,7 @@ impl<'a> Belady<'a> {
 
 impl EvictionPolicy for Belady<'_> {
     fn offer(&mut self, leaf: &Candidate) {
-        let own = self.bypass == Bypass::Denied && leaf.last_used == self.now;
+        let own = self.bypass == Bypass::Denied && leaf.last_request.0 == self.now;
         self.rank(leaf, own);
         if own {
             self.own = Some(*leaf);
@@ -85,7 +85,7 @@ impl EvictionPolicy for Belady<'_> {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
-        self.now = request.index;
+        self.now = request.index.0;
         if let Some(leaf) = self.own.take() {
             self.rank(&leaf, false);
         }

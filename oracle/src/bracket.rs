@@ -7,6 +7,7 @@ use serde::Serialize;
 use trace::Workload;
 
 use crate::belady::{Belady, Bypass};
+use crate::certificate::Certificate;
 use crate::per_token;
 use crate::priced_trace::PricedTrace;
 use crate::schedule::{Hits, replay};
@@ -25,7 +26,7 @@ impl Default for OracleOptions {
     fn default() -> Self {
         Self {
             gap: 0.0,
-            steps: 1200,
+            steps: 2400,
         }
     }
 }
@@ -74,7 +75,8 @@ pub struct SecondBounds {
     pub lower: f64,
     /// No policy exceeds this.
     pub upper: f64,
-    /// The difference as a share of the upper bound; 0 where that is 0.
+    /// The difference as a share of the upper bound; 0 where that is 0, and where it is no more than rounding: then both are
+    /// the optimum.
     pub gap: f64,
     /// Steps taken to lower the upper bound.
     pub steps: u32,
@@ -130,6 +132,14 @@ impl<'a> Oracle<'a> {
         let mut policy = Belady::new(&self.trace.next_use, Bypass::Denied);
         let hits = replay(self.trace.workload, capacity_blocks, &mut policy);
         Some(self.trace.recovered(&hits))
+    }
+
+    /// The upper bound in seconds at one capacity, with the prices that prove it: [`verify`](crate::verify) checks them. Only
+    /// for models whose KV is per token: `None` for others.
+    pub fn certificate(&self, capacity_bytes: u64, options: &OracleOptions) -> Option<Certificate> {
+        let capacity_blocks = capacity_bytes / self.memory.block_bytes;
+        let certificate = || per_token::certificate(&self.trace, capacity_blocks, options);
+        self.states.is_none().then(certificate)
     }
 
     /// The cache that a bracket is about.
@@ -197,21 +207,31 @@ impl Bracket {
         (self.seconds.upper > 0.0).then(|| recovered_seconds / self.seconds.upper)
     }
 
-    /// (policy − LRU) ÷ (upper bound − LRU), in seconds; `None` where LRU is within [`LEAST_GAP_SHARE`] of the bound.
+    /// (policy − LRU) ÷ (upper bound − LRU), in seconds; `None` for the reason that [`Self::why_no_gap`] gives.
     pub fn gap_closed(&self, recovered_seconds: f64) -> Option<f64> {
         let lru = self.lru.prefill_seconds_recovered;
         let gap = self.seconds.upper - lru;
-        (gap > LEAST_GAP_SHARE * self.seconds.upper).then(|| (recovered_seconds - lru) / gap)
+        self.why_no_gap()
+            .is_none()
+            .then(|| (recovered_seconds - lru) / gap)
+    }
+
+    /// Why there is no gap to close, if there is none: LRU is within [`LEAST_GAP_SHARE`] of the upper bound, so that a share of
+    /// the difference would be a share of noise.
+    pub fn why_no_gap(&self) -> Option<&'static str> {
+        let gap = self.seconds.upper - self.lru.prefill_seconds_recovered;
+        (gap <= LEAST_GAP_SHARE * self.seconds.upper)
+            .then_some("LRU is within 0.001% of the upper bound: there is no gap to close")
     }
 }
 
 /// Where LRU misses less than this share of the bound, there is no gap to close.
 pub const LEAST_GAP_SHARE: f64 = 1e-5;
 
+/// What sums over a whole trace may be off by, as a share.
+const ROUNDING: f64 = 1e-10;
+
 pub(crate) fn relative_gap(lower: f64, upper: f64) -> f64 {
-    if upper > 0.0 {
-        (upper - lower) / upper
-    } else {
-        0.0
-    }
+    let gap = (upper - lower) / upper;
+    if gap > ROUNDING { gap } else { 0.0 }
 }

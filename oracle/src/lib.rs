@@ -46,15 +46,18 @@
 
 mod belady;
 mod bracket;
+mod certificate;
 mod curve;
+mod descent;
 mod dual;
 mod flat;
-mod gains;
 mod intervals;
 mod next_use;
 mod per_token;
+mod prefix_program;
 mod priced;
 mod priced_trace;
+mod primal_dual;
 mod record;
 mod regret;
 mod schedule;
@@ -70,6 +73,7 @@ pub use bracket::{
     BlockMemory, Bracket, LEAST_GAP_SHARE, Oracle, OracleOptions, Recovered, SecondBounds,
     TokenBounds,
 };
+pub use certificate::{Certificate, CertificateError, SharePrices, verify};
 pub use curve::HitCurves;
 pub use record::{CurvePoint, OracleRun, OracleSetting, RegretRun};
 pub use regret::{Evictions, EvictionsBy, Loss, Regret};

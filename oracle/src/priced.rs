@@ -9,9 +9,9 @@ use policy_api::{
 
 use crate::belady::{put_at, whole_path};
 use crate::dual::Prices;
-use crate::gains::GainTrend;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
+use crate::prefix_program::GainTrend;
 
 /// How the blocks of a path with equal next use are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl<'a, S: Fn(Time, u32) -> f64> PricedBelady<'a, S> {
 impl<S: Fn(Time, u32) -> f64> EvictionPolicy for PricedBelady<'_, S> {
     fn offer(&mut self, leaf: &Candidate) {
         let tail = leaf.depth_blocks + leaf.blocks - 1;
-        let next = self.next_use.after(leaf.last_used, tail);
+        let next = self.next_use.after(leaf.last_request.0, tail);
         let key = match (next.time, self.cut) {
             (NEVER, _) => f64::NEG_INFINITY,
             (time, Cut::ByStretch) => {

@@ -2,13 +2,13 @@
 //!
 //! Field names are a contract with everyone who reads the JSON: add, never rename.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bracket::{Bracket, Recovered};
 use crate::regret::Regret;
 
 /// What an answer holds for.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OracleSetting {
     /// Which of the report's traces, from 0.
     pub trace_index: usize,

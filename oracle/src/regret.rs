@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cache::Track;
-use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, PathInsertion, Policy, RequestView, Victim,
-    WithdrawReason,
-};
+use policy_api::{Candidate, Inspect, Policy, PolicyCall};
 use serde::Serialize;
 
 use crate::bracket::{Oracle, OracleOptions, Recovered};
@@ -84,12 +81,24 @@ impl Oracle<'_> {
         options: &OracleOptions,
     ) -> Regret {
         let trace = self.trace();
-        let mut watched = Watched::new(policy);
+        let mut evictions = Vec::new();
+        let mut time = 0;
+        let mut watched =
+            Inspect::new(
+                policy,
+                |_: &mut &mut dyn Policy, call: PolicyCall<'_>| match call {
+                    PolicyCall::Observe { request, .. } => time = request.index.0,
+                    PolicyCall::Evicted { part, .. } => {
+                        evictions.push(EvictedPart { time, part: *part });
+                    }
+                    _ => (),
+                },
+            );
         let config = self.cache_config(capacity_bytes);
         let served = replay_in(trace.workload, config, trace.cost, track, &mut watched);
         let (_, schedule) = self.search(capacity_bytes, options);
         let mut tally = Tally::new(trace, &schedule);
-        for evicted in &watched.evicted {
+        for evicted in &evictions {
             tally.add(evicted);
         }
         let (ahead, lucky) = differences(trace, &schedule, &served);
@@ -136,85 +145,6 @@ struct EvictedPart {
     part: Candidate,
 }
 
-/// A policy whose evictions are written down.
-struct Watched<'p> {
-    policy: &'p mut dyn Policy,
-    now: Time,
-    evicted: Vec<EvictedPart>,
-}
-
-impl<'p> Watched<'p> {
-    fn new(policy: &'p mut dyn Policy) -> Self {
-        Self {
-            policy,
-            now: 0,
-            evicted: Vec::new(),
-        }
-    }
-}
-
-impl EvictionPolicy for Watched<'_> {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.policy.offer(candidate);
-    }
-
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.policy.withdraw(id, why);
-    }
-
-    fn victim(&mut self) -> Option<Victim> {
-        self.policy.victim()
-    }
-
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.evicted.push(EvictedPart {
-            time: self.now,
-            part: *evicted,
-        });
-        self.policy.evicted(evicted, whole);
-    }
-
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.policy.split(head, tail);
-    }
-
-    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        self.policy.merge(head, tail, head_blocks);
-    }
-
-    fn wants_path_nodes(&self) -> bool {
-        self.policy.wants_path_nodes()
-    }
-
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.now = request.index;
-        self.policy.observe(request, nodes);
-    }
-}
-
-impl AdmissionPolicy for Watched<'_> {
-    fn needs_rival(&self) -> bool {
-        self.policy.needs_rival()
-    }
-
-    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
-        self.policy.admit(request, rival)
-    }
-
-    fn checkpoints(
-        &mut self,
-        request: &RequestView<'_>,
-        insertion: PathInsertion,
-        positions: &mut Vec<u32>,
-    ) {
-        self.policy.checkpoints(request, insertion, positions);
-    }
-
-    fn on_evicted(&mut self, evicted: &Candidate) {
-        self.policy.on_evicted(evicted);
-    }
-}
-
 /// Classes evictions and adds them up.
 struct Tally<'a> {
     trace: &'a PricedTrace<'a>,
@@ -252,11 +182,11 @@ impl<'a> Tally<'a> {
     /// Divides an eviction, from its tail up, where the class or the bucket of depth changes.
     fn add(&mut self, evicted: &EvictedPart) {
         let EvictedPart { time, part } = evicted;
-        let age = time - part.last_used;
+        let age = time - part.last_request.0;
         let ended = self.session_ends[&part.last_session] <= *time;
         let mut end = part.depth_blocks + part.blocks;
         while end > part.depth_blocks {
-            let next = self.trace.next_use.after(part.last_used, end - 1);
+            let next = self.trace.next_use.after(part.last_request.0, end - 1);
             let kept = match next.time {
                 NEVER => 0,
                 time => self.schedule[time as usize],

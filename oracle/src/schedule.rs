@@ -1,6 +1,6 @@
 //! Replays through the same cache as any policy.
 
-use cache::{Cache, CacheConfig, EvictUnit, Track};
+use cache::{Cache, CacheConfig, EvictUnit, Replay, Track};
 use policy_api::{Policy, PrefillCost, Work};
 use trace::Workload;
 
@@ -30,17 +30,10 @@ pub(crate) fn replay_in(
     let distinct_blocks = workload.distinct_blocks();
     let mut cache = Cache::new(config, workload.arena(), distinct_blocks, cost);
     let mut hits = Vec::with_capacity(workload.requests().len());
-    for (index, request) in (0..).zip(workload.requests()) {
-        let hints = workload
-            .hints(index as usize)
-            .filter(|_| track == Track::Declared);
-        hits.push(
-            cache
-                .serve(index, request, hints, policy)
-                .counters
-                .hit_blocks as u32,
-        );
-    }
+    let requests = Replay::new(workload.requests(), workload.all_hints(), track);
+    cache.replay(requests, policy, |served| {
+        hits.push(served.outcome.counters.hit_blocks as u32);
+    });
     hits
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::Reverse;
+use core::mem;
 
 /// A bag of entries, the smallest first. An entry that is not below the last of the queue joins it for O(1), any other the heap
 /// for O(log n).
@@ -22,7 +23,7 @@ impl<E: Ord> InOrder<E> {
 
     /// Puts an entry in.
     pub fn push(&mut self, entry: E) {
-        if self.queue.back().is_none_or(|last| *last <= entry) {
+        if self.queue.back().map_or(true, |last| *last <= entry) {
             self.queue.push_back(entry);
         } else {
             self.heap.push(Reverse(entry));
@@ -38,20 +39,26 @@ impl<E: Ord> InOrder<E> {
         }
     }
 
-    /// Takes entries that go from the front of both parts, until one stays in front of each: then the smallest of all stays.
-    pub fn drop_while(&mut self, goes: impl Fn(&E) -> bool) {
-        while self.queue.front().is_some_and(&goes) {
+    /// Drops entries from the front of both parts until neither front is to be dropped: then nor is the smallest of all.
+    pub fn drop_while(&mut self, drops: impl Fn(&E) -> bool) {
+        while self.queue.front().map_or(false, &drops) {
             self.queue.pop_front();
         }
-        while self.heap.peek().is_some_and(|Reverse(entry)| goes(entry)) {
+        while self
+            .heap
+            .peek()
+            .map_or(false, |Reverse(entry)| drops(entry))
+        {
             self.heap.pop();
         }
     }
 
-    /// Takes out all that do not stay.
+    /// Drops all entries that do not stay.
     pub fn retain(&mut self, stays: impl Fn(&E) -> bool) {
         self.queue.retain(&stays);
-        self.heap.retain(|Reverse(entry)| stays(entry));
+        let mut heaped = mem::take(&mut self.heap).into_vec();
+        heaped.retain(|Reverse(entry)| stays(entry));
+        self.heap = heaped.into();
     }
 
     /// Number of entries.

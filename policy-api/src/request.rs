@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::{BlockId, Work};
+use crate::{BlockId, RequestIndex, Tick, Work};
 
 /// One request of a loaded trace. Its path is a slice of the trace's arena of block ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Request {
     pub path_blocks: u32,
     /// Full blocks of the prompt (`n`).
     pub prompt_blocks: u32,
-    /// Leading blocks of the path that earlier requests touched: the match of an unlimited cache.
+    /// Leading blocks of the path that earlier requests touched: the match of a cache without limits.
     pub seen_blocks: u32,
 }
 
@@ -62,15 +62,17 @@ pub struct Hints {
     pub template_tokens: Option<u32>,
     /// Later requests that will read this whole path.
     pub remaining_uses: Option<u32>,
-    /// Steps until this request's agent nodes again.
+    /// Steps until this request's agent runs again.
     pub steps_to_next: Option<u32>,
 }
 
 /// One request as a policy may see it: the past and the present, nothing of the future.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
-    /// Position in the trace, from 0.
-    pub index: u32,
+    /// Its position in the trace.
+    pub index: RequestIndex,
+    /// What the cache's clock says.
+    pub now: Tick,
     /// Arrival on the trace's clock, in microseconds.
     pub arrival_us: i64,
     /// Session.
@@ -95,7 +97,7 @@ pub struct RequestView<'a> {
     pub held_blocks: u32,
     /// Blocks that count as a prefix hit.
     pub hit_blocks: u32,
-    /// The prefill that the request cost, its hit taken off.
+    /// The prefill that the request costs, without what it hits.
     pub prefill: Work,
     /// Declared hints, where the trace has them.
     pub hints: Option<&'a Hints>,

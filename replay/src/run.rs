@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cache::{Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, Track};
+use cache::{Cache, CacheConfig, EvictUnit, Outcome, PolicyContext, PolicyFactory, Replay, Track};
 use policy_api::StateBytes;
 use roofline::PricedCost;
 use trace::{RequestResult, Workload, catch_panic};
@@ -97,26 +97,30 @@ pub(crate) fn run(
     );
     let baseline = &scenario.baseline;
     let mut sums = Sums::new(scenario.state.is_some());
-    let mut served = 0;
+    let mut served_requests = 0;
     let clock = config.timings.then(Instant::now);
     let ended = catch_panic(|| {
         let mut policy = config.policy.build(&scenario.context(shape, config.seed));
-        for (index, request) in workload.requests().iter().enumerate() {
-            let hints = workload.hints(index).filter(|_| config.reads_hints());
-            let outcome = cache.serve(index as u32, request, hints, policy.as_mut());
-            served = index + 1;
+        let requests = Replay::new(
+            workload.requests(),
+            workload.all_hints(),
+            config.policy.track(),
+        );
+        cache.replay(requests, policy.as_mut(), |served| {
+            let index = served.index.index();
+            served_requests = index + 1;
             progress();
             if index >= baseline.warmup_requests {
-                let cold = baseline.cold[index];
+                let (cold, outcome) = (baseline.cold[index], served.outcome);
                 sums.add(&outcome, cold);
                 each(RequestResult {
-                    request_id: request.request_id,
+                    request_id: served.request.request_id,
                     hit_tokens: hit_tokens(&outcome, shape) as u32,
                     recovered_seconds: recovered(cold, outcome.prefill).seconds,
                     ttft_seconds: outcome.prefill.seconds,
                 });
             }
-        }
+        });
     });
     let timings = clock.map(|clock| timings(clock.elapsed().as_secs_f64(), workload));
     RunRecord {
@@ -126,7 +130,7 @@ pub(crate) fn run(
             .map(|(index, fault)| format!("request {index}: {fault}")),
         failure: ended
             .err()
-            .map(|why| format!("the policy panicked at request {served}: {why}")),
+            .map(|why| format!("the policy panicked at request {served_requests}: {why}")),
         timings,
         ..record(scenario, config, shape, &mut sums)
     }

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use cache::{Cache, CacheConfig, EvictUnit};
 use policy_api::{
-    AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, NodeId, Pair,
-    PathInsertion, PolicyFault, RequestView, StateBytes, Victim, WithdrawReason, Work,
+    AdmissionPolicy, BlockId, Candidate, CandidateKind, EvictionPolicy, Inspect, NodeId, Pair,
+    PathInsertion, PolicyCall, PolicyFault, RequestIndex, RequestView, StateBytes, Victim,
+    WithdrawReason,
 };
 use proptest::prelude::*;
 
-use crate::support::{Ask, FlatCost, SmallTrace, ask, asks, pair};
+use testkit::{FlatCost, SmallTrace, any_asks, ask};
+
+use crate::support::{Offers, but_for_states, pair};
 
 /// Saves states where it is told to, and evicts nothing.
 struct SaveAt(Vec<Vec<u32>>);
@@ -34,7 +37,7 @@ impl AdmissionPolicy for SaveAt {
         _: PathInsertion,
         checkpoint_depths: &mut Vec<u32>,
     ) {
-        checkpoint_depths.extend(&self.0[request.index as usize]);
+        checkpoint_depths.extend(&self.0[request.index.index()]);
     }
 }
 
@@ -42,10 +45,7 @@ impl AdmissionPolicy for SaveAt {
 /// B, [A B E] reuses two.
 #[test]
 fn case_11_a_split_leaves_the_head_without_a_state() {
-    let trace = SmallTrace::new(
-        1,
-        &[[1, 2, 3], [1, 2, 4], [1, 2, 5]].map(|labels| ask(&labels, 1)),
-    );
+    let trace = SmallTrace::new(&[[1, 2, 3], [1, 2, 4], [1, 2, 5]].map(ask));
     let mut cache = trace.cache_of_states(100, 1);
     let mut policy = SaveAt(vec![vec![3], vec![2], vec![]]);
     let outcomes = trace.serve_all(&mut cache, &mut policy);
@@ -62,7 +62,7 @@ fn case_11_a_split_leaves_the_head_without_a_state() {
 #[test]
 fn case_12_a_hit_refreshes_only_what_it_consumed() {
     let turns = [&[1][..], &[5], &[1, 2], &[5, 6], &[1, 2, 3], &[5, 6, 7]];
-    let trace = SmallTrace::new(1, &turns.map(|labels| ask(labels, 1)));
+    let trace = SmallTrace::new(&turns.map(ask));
     // Blocks weigh a thousandth of a state, so that four states and six blocks fit.
     let mut cache = trace.cache_of_states(4 * 1000 + 6, 1000);
     trace.serve_all(&mut cache, &mut pair("lru", "all", 1));
@@ -82,15 +82,7 @@ fn case_12_a_hit_refreshes_only_what_it_consumed() {
 /// A state goes before what hangs below it, and what hung below it takes in its blocks.
 #[test]
 fn a_state_with_one_child_goes_alone() {
-    let trace = SmallTrace::new(
-        1,
-        &[
-            ask(&[1], 1),
-            ask(&[1, 2], 1),
-            ask(&[3], 1),
-            ask(&[1, 2, 4], 1),
-        ],
-    );
+    let trace = SmallTrace::new(&[ask([1]), ask([1, 2]), ask([3]), ask([1, 2, 4])]);
     let mut cache = trace.cache_of_states(23, 10);
     let mut lru = pair("lru", "all", 1);
     for index in 0..3 {
@@ -104,12 +96,12 @@ fn a_state_with_one_child_goes_alone() {
 
 #[test]
 fn wrong_places_for_states_are_faults_or_passed_over() {
-    let trace = SmallTrace::new(1, &[ask(&[1, 2, 3], 1), ask(&[1, 2, 3], 1)]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 2, 3])]);
     let mut cache = trace.cache_of_states(100, 1);
     let mut policy = SaveAt(vec![vec![0, 2, 2, 7], vec![1, 3]]);
     let outcomes = trace.serve_all(&mut cache, &mut policy);
     let fault = PolicyFault::CheckpointOutOfRange { blocks: 7, path: 3 };
-    assert_eq!(cache.first_fault(), Some((0, fault)));
+    assert_eq!(cache.first_fault(), Some((RequestIndex(0), fault)));
     // The second request resumes from block 2, so it cannot save at block 1.
     assert_eq!(outcomes[1].counters.hit_blocks, 2);
     assert_eq!(cache.saved_states(), trace.path(0)[1..]);
@@ -122,7 +114,7 @@ fn a_prompt_full_of_checkpoints() {
     const KV_BYTES_PER_TOKEN: u64 = 65_536;
     assert_eq!(STATE_BYTES as f64 / KV_BYTES_PER_TOKEN as f64, 408.75);
     let labels: Vec<u32> = (0..10_000 / 16).collect();
-    let trace = SmallTrace::new(16, &[ask(&labels, 1)]);
+    let trace = SmallTrace::of_blocks(16, &[ask(&labels)]);
     let config = CacheConfig {
         capacity_bytes: 20_000_000_000,
         block_bytes: 16 * KV_BYTES_PER_TOKEN,
@@ -133,7 +125,7 @@ fn a_prompt_full_of_checkpoints() {
             ..StateBytes::default()
         }),
     };
-    let mut cache = Cache::new(config, &trace.arena, trace.distinct_blocks, &FlatCost);
+    let mut cache = Cache::new(config, &trace.arena, trace.distinct_blocks(), &FlatCost);
     trace.serve_all(
         &mut cache,
         &mut pair("vllm+", "checkpoint-every(tokens=1)", 1),
@@ -146,79 +138,19 @@ fn a_prompt_full_of_checkpoints() {
     assert!((cache.used_bytes() as f64 / 1e9 - 17.4).abs() < 0.05);
 }
 
-/// A policy whose offers are written down.
-struct Mirror {
-    inner: Pair,
-    offers: BTreeMap<NodeId, Candidate>,
-}
-
-impl Mirror {
-    fn new(inner: Pair) -> Self {
-        Self {
-            inner,
-            offers: BTreeMap::new(),
-        }
-    }
-}
-
-impl EvictionPolicy for Mirror {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.offers.insert(candidate.id, *candidate);
-        self.inner.offer(candidate);
-    }
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        assert!(
-            self.offers.remove(&id).is_some(),
-            "{id:?} was not evictable"
-        );
-        self.inner.withdraw(id, why);
-    }
-    fn victim(&mut self) -> Option<Victim> {
-        self.inner.victim()
-    }
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        let offered = self.offers.remove(&evicted.id).expect("it was evictable");
-        assert_eq!((evicted.bytes, evicted.kind), (offered.bytes, offered.kind));
-        assert_eq!(evicted.blocks, if whole { offered.blocks } else { 0 });
-        self.inner.evicted(evicted, whole);
-    }
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.inner.split(head, tail);
-    }
-    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        assert!(
-            !self.offers.contains_key(&head),
-            "what merges is not evictable"
-        );
-        self.inner.merge(head, tail, head_blocks);
-    }
-}
-
-impl AdmissionPolicy for Mirror {
-    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
-        self.inner.admit(request, rival)
-    }
-    fn checkpoints(
-        &mut self,
-        request: &RequestView<'_>,
-        insertion: PathInsertion,
-        checkpoint_depths: &mut Vec<u32>,
-    ) {
-        self.inner
-            .checkpoints(request, insertion, checkpoint_depths);
-    }
-}
-
 /// Where the second path parts from the first a state is saved, and what goes on below resumes from there.
 #[test]
 fn what_is_cut_off_is_offered_with_the_state_above_it() {
-    let trace = SmallTrace::new(1, &[ask(&[1, 2, 3, 4], 1), ask(&[1, 2, 5], 1)]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3, 4]), ask([1, 2, 5])]);
     let mut cache = trace.cache_of_states(100, 1);
-    let mut mirror = Mirror::new(pair("lru", "marconi", 1));
-    trace.serve_all(&mut cache, &mut mirror);
-    let of = |block: BlockId| mirror.offers.values().find(|one| one.last_block == block);
+    let mut offers = Offers::default();
+    let lru = pair("lru", "marconi", 1);
+    trace.serve_all(
+        &mut cache,
+        &mut Inspect::new(lru, |_: &mut Pair, call: PolicyCall<'_>| offers.note(call)),
+    );
     for leaf in [trace.path(0)[3], trace.path(1)[2]] {
-        let leaf = of(leaf).expect("a leaf");
+        let leaf = offers.of(leaf).expect("a leaf");
         assert_eq!(leaf.base_blocks, 2);
         assert_eq!(leaf.recompute.seconds, f64::from(leaf.blocks));
     }
@@ -316,12 +248,12 @@ proptest! {
 
     #[test]
     fn hits_blocks_and_states_are_those_of_the_model(
-        asks in asks(),
+        asks in any_asks(),
         capacity in 0usize..40,
         state_bytes in 0usize..6,
         marconi in any::<bool>(),
     ) {
-        let trace = SmallTrace::new(4, &asks);
+        let trace = SmallTrace::of_blocks(4, &asks);
         let mut cache = trace.cache_of_states(capacity as u64, state_bytes as u64);
         let mut policy = pair("lru", if marconi { "marconi" } else { "all" }, 1);
         let mut naive = Naive {
@@ -346,11 +278,11 @@ proptest! {
     /// Pins come and go; what is pinned stays.
     #[test]
     fn pinned_paths_stay_with_their_states(
-        asks in asks(),
+        asks in any_asks(),
         capacity in 8u64..40,
         pins in prop::collection::vec(any::<bool>(), 40),
     ) {
-        let trace = SmallTrace::new(4, &asks);
+        let trace = SmallTrace::of_blocks(4, &asks);
         let mut cache = trace.cache_of_states(capacity, 3);
         let mut policy = pair("lru", "marconi", 1);
         let mut pinned: Vec<(&[BlockId], u32, cache::Pin)> = Vec::new();
@@ -375,35 +307,31 @@ proptest! {
     /// A policy that writes down what it is offered knows what the cache would offer, but for states that came or went above.
     #[test]
     fn offers_are_what_may_go(
-        asks in asks(),
+        asks in any_asks(),
         capacity in 0u64..40,
         admission in prop::sample::select(vec!["all", "marconi", "checkpoint-every(tokens=1)"]),
     ) {
-        let trace = SmallTrace::new(4, &asks);
+        let trace = SmallTrace::of_blocks(4, &asks);
         let mut cache = trace.cache_of_states(capacity, 2);
-        let mut mirror = Mirror::new(pair("lru", admission, 1));
+        let mut lru = pair("lru", admission, 1);
+        let mut offers = Offers::default();
         for index in 0..trace.requests.len() {
-            trace.serve(index, &mut cache, &mut mirror);
-            let but_for_states = |one: &Candidate| Candidate {
-                base_blocks: 0,
-                recompute: Work::default(),
-                ..*one
-            };
-            let offered: Vec<_> = mirror.offers.values().map(but_for_states).collect();
-            let may_go: Vec<_> = cache.candidates().iter().map(but_for_states).collect();
-            prop_assert_eq!(offered, may_go, "after request {}", index);
+            let mut lru = Inspect::new(&mut lru, |_, call| offers.note(call));
+            trace.serve(index, &mut cache, &mut lru);
+            let may_go = but_for_states(&cache.candidates());
+            prop_assert_eq!(offers.all(), may_go, "after request {}", index);
         }
     }
 
     /// Whatever a policy answers, the cache fits and its tree is whole.
     #[test]
     fn no_answer_breaks_the_cache(
-        asks in asks(),
+        asks in any_asks(),
         capacity in 0u64..20,
         victims in prop::collection::vec(prop::option::of(0u32..12), 1..20),
         checkpoint_depths in prop::collection::vec(prop::collection::vec(0u32..9, 0..4), 40),
     ) {
-        let trace = SmallTrace::new(2, &asks);
+        let trace = SmallTrace::of_blocks(2, &asks);
         let mut cache = trace.cache_of_states(capacity, 2);
         let mut policy = Wild { victims, checkpoint_depths, asked: 0 };
         for index in 0..trace.requests.len() {
@@ -447,18 +375,13 @@ impl AdmissionPolicy for Wild {
         checkpoint_depths: &mut Vec<u32>,
     ) {
         checkpoint_depths
-            .extend(&self.checkpoint_depths[request.index as usize % self.checkpoint_depths.len()]);
+            .extend(&self.checkpoint_depths[request.index.index() % self.checkpoint_depths.len()]);
     }
 }
 
 #[test]
 fn asks_may_end_anywhere() {
-    let ask = Ask {
-        labels: vec![],
-        prompt_blocks: 0,
-        extra_tokens: 0,
-    };
-    let trace = SmallTrace::new(4, &[ask]);
+    let trace = SmallTrace::of_blocks(4, &[ask([]).aligned()]);
     let mut cache = trace.cache_of_states(0, 1);
     let outcome = trace.serve(0, &mut cache, &mut pair("marconi", "marconi", 1));
     assert_eq!(

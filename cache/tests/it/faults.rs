@@ -1,12 +1,12 @@
 //! Silly and cheating policies: the cache catches every wrong answer, reports it, and goes on within its capacity.
 
-use crate::support::{SmallTrace, ask};
 use cache::EvictUnit;
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, PolicyFault, RequestView, Victim,
-    WithdrawReason,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, PolicyFault, RequestIndex, RequestView,
+    Victim, WithdrawReason,
 };
 use proptest::prelude::*;
+use testkit::{SmallTrace, ask};
 
 /// Answers with whatever it was told to, in turn, whether or not it makes sense.
 struct Silly {
@@ -31,7 +31,7 @@ impl AdmissionPolicy for Silly {
         self.wants_rival
     }
     fn admit(&mut self, request: &RequestView<'_>, _: Option<&Candidate>) -> u32 {
-        self.admissions[request.index as usize % self.admissions.len()]
+        self.admissions[request.index.index() % self.admissions.len()]
     }
 }
 
@@ -68,7 +68,7 @@ fn silly(victim: Option<Victim>, admission: u32) -> Silly {
 }
 
 fn first_fault(mut policy: Silly) -> Option<PolicyFault> {
-    let trace = SmallTrace::new(1, &[ask(&[1, 2], 0), ask(&[3, 4, 5], 0)]);
+    let trace = SmallTrace::new(&[ask([1, 2]).aligned(), ask([3, 4, 5]).aligned()]);
     let mut cache = trace.cache(3, EvictUnit::Block);
     trace.serve_all(&mut cache, &mut policy);
     cache.first_fault().map(|(_, fault)| fault)
@@ -92,7 +92,7 @@ fn every_kind_of_wrong_answer_is_named() {
     };
     assert_eq!(first_fault(silly(None, 4)), Some(not_enough));
 
-    let trace = SmallTrace::new(1, &[ask(&[1, 2], 0), ask(&[3, 4], 0)]);
+    let trace = SmallTrace::new(&[ask([1, 2]).aligned(), ask([3, 4]).aligned()]);
     let fault = |victim| {
         let mut cache = trace.cache(3, EvictUnit::Block);
         trace.serve_all(&mut cache, &mut silly(victim, 2));
@@ -100,27 +100,19 @@ fn every_kind_of_wrong_answer_is_named() {
     };
     assert_eq!(
         fault(Some(nothing)),
-        Some((1, PolicyFault::NoBlocks(NodeId(0))))
+        Some((RequestIndex(1), PolicyFault::NoBlocks(NodeId(0))))
     );
-    assert_eq!(fault(None), Some((1, PolicyFault::NoVictim)));
+    assert_eq!(fault(None), Some((RequestIndex(1), PolicyFault::NoVictim)));
 }
 
 #[test]
 fn a_parent_cannot_be_evicted_before_its_child() {
-    let trace = SmallTrace::new(
-        1,
-        &[
-            ask(&[1, 2, 3], 1),
-            ask(&[1, 2, 4], 1),
-            ask(&[5, 6], 1),
-            ask(&[1, 2, 3], 1),
-        ],
-    );
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 2, 4]), ask([5, 6]), ask([1, 2, 3])]);
     let mut cache = trace.cache(4, EvictUnit::Block);
     let outcomes = trace.serve_all(&mut cache, &mut Cheat::default());
     assert!(matches!(
         cache.first_fault(),
-        Some((2, PolicyFault::NotEvictable(_)))
+        Some((RequestIndex(2), PolicyFault::NotEvictable(_)))
     ));
     // The fresh blocks of the third request went instead: [1 2 3] is still there.
     assert_eq!(outcomes[3].counters.hit_blocks, 3);
@@ -137,8 +129,8 @@ proptest! {
         admissions in prop::collection::vec(0u32..8, 1..20),
         capacity in 0u64..10,
     ) {
-        let asks: Vec<_> = paths.iter().map(|labels| ask(labels, 1)).collect();
-        let trace = SmallTrace::new(2, &asks);
+        let asks: Vec<_> = paths.iter().map(ask).collect();
+        let trace = SmallTrace::of_blocks(2, &asks);
         let victims = victims.into_iter().map(|v| v.map(|(id, blocks)| Victim { id: NodeId(id), blocks })).collect();
         let mut policy = Silly { victims, admissions, asked: 0, wants_rival: true };
         for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {

@@ -5,12 +5,14 @@ use policy_api::{
     AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Pair, RequestView, Victim, WithdrawReason,
 };
 
-use crate::support::{Ask, SmallTrace, ask, policy};
+use testkit::{SmallTrace, ask};
+
+use crate::support::policy;
 
 /// 1, 2: a lookup has no side effect, so a request that is looked up again or resumed adds neither query nor hit.
 #[test]
 fn case_01_02_a_repeated_lookup_counts_nothing() {
-    let trace = SmallTrace::new(4, &[ask(&[1, 2], 0)]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]).aligned()]);
     let mut cache = trace.cache(8, EvictUnit::Block);
     let mut lru = policy("lru", 8);
     for _ in 0..3 {
@@ -27,7 +29,7 @@ fn case_01_02_a_repeated_lookup_counts_nothing() {
 /// 3: an 8-token prompt prefilled in chunks of 4 hits nothing: it is one request.
 #[test]
 fn case_03_a_prompt_does_not_hit_itself() {
-    let trace = SmallTrace::new(4, &[ask(&[1, 2], 0)]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]).aligned()]);
     assert_eq!(trace.hits(8, &mut policy("lru", 8)), [0]);
 }
 
@@ -35,7 +37,13 @@ fn case_03_a_prompt_does_not_hit_itself() {
 #[test]
 fn case_04_the_last_token_is_never_a_hit() {
     let twice = |block_tokens, labels: &[u32], extra| {
-        let trace = SmallTrace::new(block_tokens, &[ask(labels, extra), ask(labels, extra)]);
+        let trace = SmallTrace::of_blocks(
+            block_tokens,
+            &[
+                ask(labels).extra_tokens(extra),
+                ask(labels).extra_tokens(extra),
+            ],
+        );
         trace.hits(64, &mut policy("lru", 64))[1] * u64::from(block_tokens)
     };
     assert_eq!(twice(4, &[1, 2], 0), 4);
@@ -46,7 +54,7 @@ fn case_04_the_last_token_is_never_a_hit() {
 /// 5: a prompt shorter than a block.
 #[test]
 fn case_05_less_than_a_block_leaves_no_trace() {
-    let trace = SmallTrace::new(4, &[ask(&[], 3)]);
+    let trace = SmallTrace::of_blocks(4, &[ask([]).extra_tokens(3)]);
     let mut cache = trace.cache(8, EvictUnit::Block);
     let outcomes = trace.serve_all(&mut cache, &mut policy("lru", 8));
     assert_eq!(outcomes[0].counters.hit_blocks, 0);
@@ -65,7 +73,14 @@ fn case_05_less_than_a_block_leaves_no_trace() {
 #[test]
 fn case_06_no_split_of_length_zero() {
     for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {
-        let trace = SmallTrace::new(4, &[ask(&[1], 0), ask(&[], 3), ask(&[2], 0)]);
+        let trace = SmallTrace::of_blocks(
+            4,
+            &[
+                ask([1]).aligned(),
+                ask([]).extra_tokens(3),
+                ask([2]).aligned(),
+            ],
+        );
         let mut cache = trace.cache(1, unit);
         let mut lru = policy("lru", 1);
         trace.serve(0, &mut cache, &mut lru);
@@ -81,7 +96,14 @@ fn case_06_no_split_of_length_zero() {
 /// 7: shared blocks are counted once, whatever is pinned.
 #[test]
 fn case_07_free_evictable_and_pinned_add_up() {
-    let trace = SmallTrace::new(4, &[ask(&[1, 2], 0), ask(&[1, 3], 0), ask(&[4, 5], 0)]);
+    let trace = SmallTrace::of_blocks(
+        4,
+        &[
+            ask([1, 2]).aligned(),
+            ask([1, 3]).aligned(),
+            ask([4, 5]).aligned(),
+        ],
+    );
     let mut cache = trace.cache(4, EvictUnit::Block);
     let mut lru = policy("lru", 4);
     let usage = |free_blocks, evictable_blocks, pinned_blocks| Usage {
@@ -107,15 +129,12 @@ fn case_07_free_evictable_and_pinned_add_up() {
 /// 8: a partial match does not refresh what it does not match.
 #[test]
 fn case_08_the_unmatched_suffix_stays_old() {
-    let trace = SmallTrace::new(
-        1,
-        &[
-            ask(&[1, 2, 3, 4], 0),
-            ask(&[9, 9], 0),
-            ask(&[1, 2], 0),
-            ask(&[7, 8], 0),
-        ],
-    );
+    let trace = SmallTrace::new(&[
+        ask([1, 2, 3, 4]).aligned(),
+        ask([9, 9]).aligned(),
+        ask([1, 2]).aligned(),
+        ask([7, 8]).aligned(),
+    ]);
     let mut cache = trace.cache(6, EvictUnit::Block);
     trace.serve_all(&mut cache, &mut policy("lru", 6));
     assert_eq!(cache.held_blocks(trace.path(0)), 2, "[3 4] went");
@@ -125,15 +144,7 @@ fn case_08_the_unmatched_suffix_stays_old() {
 /// 9: never a resident child without its parent. (The audit checks it after every request of every test.)
 #[test]
 fn case_09_a_prefix_outlives_its_suffix() {
-    let trace = SmallTrace::new(
-        1,
-        &[
-            ask(&[1, 2, 3], 1),
-            ask(&[1, 4], 1),
-            ask(&[5, 6], 1),
-            ask(&[7], 1),
-        ],
-    );
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 4]), ask([5, 6]), ask([7])]);
     for name in ["lru", "fifo"] {
         let mut cache = trace.cache(4, EvictUnit::Block);
         let mut policy = policy(name, 4);
@@ -147,7 +158,7 @@ fn case_09_a_prefix_outlives_its_suffix() {
 /// 10: matched blocks are used before they can go.
 #[test]
 fn case_10_what_is_matched_is_not_evicted_for_the_same_request() {
-    let trace = SmallTrace::new(1, &[ask(&[1, 2], 1), ask(&[1, 2, 3], 1)]);
+    let trace = SmallTrace::new(&[ask([1, 2]), ask([1, 2, 3])]);
     assert_eq!(trace.hits(2, &mut policy("lru", 2)), [0, 2]);
 }
 
@@ -156,7 +167,10 @@ fn case_10_what_is_matched_is_not_evicted_for_the_same_request() {
 fn case_15_nothing_wraps_below_zero() {
     for capacity in 0..4 {
         for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {
-            let trace = SmallTrace::new(1, &[ask(&[1, 2, 3, 4, 5], 0), ask(&[1, 2, 3, 4, 5], 0)]);
+            let trace = SmallTrace::new(&[
+                ask([1, 2, 3, 4, 5]).aligned(),
+                ask([1, 2, 3, 4, 5]).aligned(),
+            ]);
             let mut cache = trace.cache(capacity, unit);
             trace.serve_all(&mut cache, &mut policy("lru", capacity));
             assert_eq!(cache.usage().free_blocks, 0);
@@ -169,7 +183,7 @@ fn case_15_nothing_wraps_below_zero() {
 /// 20: cold tokens are in the denominator. 22: the token rate is not the block rate.
 #[test]
 fn case_20_22_rates_count_all_tokens() {
-    let trace = SmallTrace::new(4, &[ask(&[1, 2], 1), ask(&[1, 2], 1)]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]), ask([1, 2])]);
     let hit_tokens: u64 = trace
         .hits(8, &mut policy("lru", 8))
         .iter()
@@ -182,12 +196,8 @@ fn case_20_22_rates_count_all_tokens() {
         .sum();
     assert_eq!((hit_tokens, u64::from(prompt_tokens)), (8, 18));
 
-    let short = Ask {
-        labels: vec![1],
-        prompt_blocks: 1,
-        extra_tokens: 0,
-    };
-    let trace = SmallTrace::new(4, &[short, ask(&[1, 3], 1)]);
+    let short = ask([1]).aligned();
+    let trace = SmallTrace::of_blocks(4, &[short, ask([1, 3])]);
     let hits = trace.hits(8, &mut policy("lru", 8));
     assert_eq!((hits[1] * 4, trace.requests[1].prompt_tokens), (4, 9));
 }
@@ -224,7 +234,7 @@ impl AdmissionPolicy for Asking {
             rival.is_none_or(|rival| !request.path.contains(&rival.last_block)),
             "the rival is its own prefix"
         );
-        let refused = request.index == 2;
+        let refused = request.index.0 == 2;
         if refused {
             request.held_blocks
         } else {
@@ -236,8 +246,8 @@ impl AdmissionPolicy for Asking {
 /// 23: to be asked for a victim changes nothing.
 #[test]
 fn case_23_asking_for_a_victim_changes_nothing() {
-    let asks = [&[1][..], &[2], &[3], &[1], &[4], &[2], &[5], &[1]].map(|labels| ask(labels, 1));
-    let trace = SmallTrace::new(1, &asks);
+    let asks = [&[1][..], &[2], &[3], &[1], &[4], &[2], &[5], &[1]].map(ask);
+    let trace = SmallTrace::new(&asks);
     let residents = |refuse| {
         let mut cache = trace.cache(2, EvictUnit::Block);
         let mut asking = Asking {

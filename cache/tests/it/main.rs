@@ -5,5 +5,6 @@
 mod checkpoints;
 mod faults;
 mod known_faults;
+mod leases;
 mod model;
 mod support;

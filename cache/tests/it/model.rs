@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{SmallTrace, asks, policy};
 use cache::{EvictUnit, Pin};
 use policy_api::BlockId;
 use proptest::prelude::*;
+use testkit::{SmallTrace, any_asks};
+
+use crate::support::policy;
 
 #[derive(Clone, Copy, Debug)]
 struct Facts {
@@ -69,8 +71,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn hits_and_residents_are_those_of_the_model(asks in asks(), capacity in 0u64..16, lru in any::<bool>()) {
-        let trace = SmallTrace::new(4, &asks);
+    fn hits_and_residents_are_those_of_the_model(asks in any_asks(), capacity in 0u64..16, lru in any::<bool>()) {
+        let trace = SmallTrace::of_blocks(4, &asks);
         let mut cache = trace.cache(capacity, EvictUnit::Block);
         let mut policy = policy(if lru { "lru" } else { "fifo" }, capacity);
         let key = if lru { |facts: &Facts| facts.last_used } else { |facts: &Facts| facts.created };
@@ -87,8 +89,8 @@ proptest! {
 
     /// Whole leaves with an unrefreshed tail hold a part of what block LRU holds, after every request.
     #[test]
-    fn whole_leaves_hold_a_subset_of_block_lru(asks in asks(), capacity in 0u64..16) {
-        let trace = SmallTrace::new(4, &asks);
+    fn whole_leaves_hold_a_subset_of_block_lru(asks in any_asks(), capacity in 0u64..16) {
+        let trace = SmallTrace::of_blocks(4, &asks);
         let (mut blocks, mut leaves) = (policy("lru", capacity), policy("lru", capacity));
         let mut by_block = trace.cache(capacity, EvictUnit::Block);
         let mut by_leaf = trace.cache(capacity, EvictUnit::Leaf);
@@ -103,8 +105,8 @@ proptest! {
 
     /// Pins come and go between requests; what is pinned stays, and the sum of all blocks is the capacity.
     #[test]
-    fn pinned_paths_stay(asks in asks(), capacity in 1u64..16, pins in prop::collection::vec(any::<bool>(), 40)) {
-        let trace = SmallTrace::new(4, &asks);
+    fn pinned_paths_stay(asks in any_asks(), capacity in 1u64..16, pins in prop::collection::vec(any::<bool>(), 40)) {
+        let trace = SmallTrace::of_blocks(4, &asks);
         let mut cache = trace.cache(capacity, EvictUnit::Block);
         let mut policy = policy("lru", capacity);
         let mut pinned: Vec<(&[BlockId], u32, Pin)> = Vec::new();

@@ -5,6 +5,7 @@
 mod architecture;
 mod checkpoints;
 mod oracle;
+mod pages;
 mod replay;
 mod roofline;
 mod support;

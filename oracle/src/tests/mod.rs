@@ -1,8 +1,6 @@
 //! The oracle against answers found in other ways.
 
-#[path = "../../../replay/tests/it/support.rs"]
-mod golden_files;
-
+mod certificates;
 mod golden;
 mod lp;
 mod named;

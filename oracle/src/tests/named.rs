@@ -11,8 +11,8 @@ use crate::intervals::Intervals;
 use crate::next_use::{NextUse, Reading};
 use crate::schedule::replay;
 
-use super::golden_files::cost;
 use super::support::{Ask, aligned, ask, prepared, total, workload};
+use testkit::golden::cost;
 
 fn belady(workload: &Workload, capacity: u64, reading: Reading, bypass: Bypass) -> u64 {
     let next_use = NextUse::new(&Intervals::new(workload, 0), reading);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cache::{Cache, CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Replay};
 use policies::PolicyContext;
 use policy_api::{BlockId, Pair, PrefillCost, Work};
 use proptest::prelude::*;
@@ -10,8 +10,12 @@ use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
 use crate::bracket::{BlockMemory, Oracle};
+use crate::dual::{Stop, better_dual, first_dual, pfoo};
+use crate::intervals::Intervals;
+use crate::prefix_program::{PrefixProgram, Relaxation};
 
-use super::golden_files::cost;
+use testkit::FlatCost;
+use testkit::golden::cost;
 
 pub(crate) const BLOCK_TOKENS: u32 = 4;
 
@@ -112,6 +116,42 @@ pub(crate) fn prepared<'a>(
     Oracle::new(workload, cost, memory, warmup_requests)
 }
 
+/// The certified bound of one relaxation, where request `i` saves `saved(i, hit_blocks)`.
+pub(crate) fn certified(
+    intervals: &Intervals,
+    saved: impl Fn(u32, u32) -> f64,
+    capacity_blocks: u64,
+    relaxation: Relaxation,
+    steps: u32,
+) -> f64 {
+    let slots = capacity_blocks as f64;
+    let program = PrefixProgram::new(intervals, saved, slots, None, relaxation);
+    let stop = Stop {
+        steps,
+        gap: 0.0,
+        lower: 0.0,
+    };
+    let first = first_dual(
+        &program,
+        Stop {
+            steps: steps / 2,
+            ..stop
+        },
+    );
+    better_dual(&program, &first, stop).upper.min(first.upper)
+}
+
+/// PFOO-U, of the loosest program.
+pub(crate) fn pfoo_bound(
+    intervals: &Intervals,
+    saved: impl Fn(u32, u32) -> f64,
+    capacity_blocks: u64,
+) -> f64 {
+    let slots = capacity_blocks as f64;
+    let program = PrefixProgram::new(intervals, saved, slots, None, Relaxation::Slots);
+    pfoo(&program, slots).upper
+}
+
 /// Seconds that a request saves when its first blocks hit.
 pub(crate) fn saved(
     workload: &Workload,
@@ -164,32 +204,16 @@ pub(crate) fn serve(
     let config = config(workload, capacity_blocks);
     let mut policy = pair(workload, capacity_blocks, eviction, admission);
     let distinct_blocks = workload.distinct_blocks();
-    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &Tokens);
-    let hit_blocks = (0..)
-        .zip(workload.requests())
-        .map(|(index, request)| {
-            cache
-                .serve(index, request, None, &mut policy)
-                .counters
-                .hit_blocks as u32
-        })
-        .collect();
+    let mut cache = Cache::new(config, workload.arena(), distinct_blocks, &FlatCost);
+    let mut hit_blocks = Vec::new();
+    let requests = Replay::without_hints(workload.requests());
+    cache.replay(requests, &mut policy, |served| {
+        hit_blocks.push(served.outcome.counters.hit_blocks as u32);
+    });
     assert_eq!(cache.fault_count(), 0);
     Served {
         hit_blocks,
         resident: cache.resident_blocks(),
-    }
-}
-
-/// Every token costs one second.
-struct Tokens;
-
-impl PrefillCost for Tokens {
-    fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work {
-        Work {
-            seconds: (total_tokens - cached_tokens) as f64,
-            flops: 0.0,
-        }
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
         let bucket = params.count("bucket").unwrap_or(1) as u32;
         Box::new(by_key(move |leaf| {
             (
-                leaf.last_used / bucket,
+                leaf.last_used.0 / bucket,
                 Reverse(leaf.depth_blocks),
                 lru_order(leaf),
             )

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
-use crate::parts::keyed::by_key;
+use crate::parts::request_order::by_request;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "fifo",
@@ -16,7 +16,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     track: Track::Online,
     build: BuildEviction::Alone(|_, _| {
         // A path's blocks share a creation: the deeper are evicted first, whichever of them were used since.
-        Box::new(by_key(|leaf| {
+        Box::new(by_request(|leaf| {
             (leaf.created, Reverse(leaf.depth_blocks), leaf.last_used)
         }))
     }),

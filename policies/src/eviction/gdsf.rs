@@ -34,7 +34,7 @@ impl Rule for Gdsf {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
-        self.0.observe(request.index);
+        self.0.observe(request.now);
     }
 
     fn evicted(&mut self, evicted: &Candidate, nodes: &mut Nodes<Self>) {

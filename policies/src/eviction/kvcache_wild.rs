@@ -4,12 +4,12 @@
 //! memory, so all leaves of a class are alike until the next fit (every 256 requests). Nodes of a path that were last used
 //! together count as one gap. A class without a gap yet is taken to have the mean of all.
 
-use policy_api::{Candidate, RequestView};
+use policy_api::{Candidate, RequestView, Tick};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::groups::{Grouped, Groups};
 use crate::parts::keyed::{DeepestFirst, Keyed, Nodes, Rule, deepest_first};
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 use params::{Domain, Param};
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -59,7 +59,7 @@ struct KvCacheWild {
     life_span_us: Option<i64>,
     now_us: i64,
     requests: u32,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
     gaps_us: Vec<Mean>,
     all_gaps_us: Mean,
     residence_us: Mean,
@@ -71,15 +71,15 @@ impl KvCacheWild {
             life_span_us,
             now_us: 0,
             requests: 0,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
             gaps_us: vec![Mean::default(); (KINDS * TURNS) as usize],
             all_gaps_us: Mean::default(),
             residence_us: Mean::default(),
         }
     }
 
-    fn us_since(&self, request: u32) -> f64 {
-        self.now_us.saturating_sub(self.arrivals_us.at(request)) as f64
+    fn us_since(&self, then: Tick) -> f64 {
+        self.now_us.saturating_sub(self.arrivals_us.at(then)) as f64
     }
 
     fn refit(&self, leaves: &mut Groups<DeepestFirst>) {
@@ -118,7 +118,7 @@ impl Rule for KvCacheWild {
 
     fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
         self.now_us = request.arrival_us;
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         let mut before = None;
         for node in path {
             if before.replace(node.last_used) == Some(node.last_used) {
@@ -161,11 +161,11 @@ mod tests {
             let start = f64::from(round) * 20.0;
             let gap = if kind == 1 { 1.0 } else { 10.0 };
             let path = if kind == 1 { "a" } else { "b" };
-            paths.push(ask(path).kind(kind as u16).at_s(start));
-            paths.push(ask(path).kind(kind as u16).at_s(start + gap));
+            paths.push(ask(path).kind(kind as u16).at_seconds(start));
+            paths.push(ask(path).kind(kind as u16).at_seconds(start + gap));
         }
         for (path, kind, at_s) in [("a", 1, 2551.0), ("b", 2, 2552.0), ("c", 3, 2553.0)] {
-            paths.push(ask(path).kind(kind).at_s(at_s));
+            paths.push(ask(path).kind(kind).at_seconds(at_s));
         }
         let spec = "kvcache-wild(life-span=20s)";
         assert_eq!(victims(spec, 2, &paths)[256], "b");

@@ -16,7 +16,7 @@ use crate::parts::ghosts::Ghosts;
 use crate::parts::indexed_set::IndexedSet;
 use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::node_table::NodeTable;
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "learned",
@@ -49,7 +49,7 @@ struct KnownLeaf {
 
 struct Lrb {
     now_us: i64,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
     evictable: IndexedSet,
     leaves: NodeTable<KnownLeaf>,
     weights: LeafFeatures,
@@ -69,7 +69,7 @@ impl Lrb {
         weights[AGE] = 1.0;
         Self {
             now_us: 0,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
             evictable: IndexedSet::default(),
             leaves: NodeTable::new(),
             weights,
@@ -217,7 +217,7 @@ impl EvictionPolicy for Lrb {
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.chosen = None;
         self.now_us = request.arrival_us;
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         for node in nodes {
             self.learn(node, true);
         }
@@ -241,11 +241,11 @@ mod tests {
         let mut paths: Vec<Ask> = Vec::new();
         for round in 0..2_000 {
             let at_s = f64::from(round) * 10.0;
-            paths.push(ask("a").kind(1).at_s(at_s));
-            paths.push(ask(&letter(round)).kind(2).at_s(at_s + 5.0));
+            paths.push(ask("a").kind(1).at_seconds(at_s));
+            paths.push(ask(letter(round)).kind(2).at_seconds(at_s + 5.0));
         }
         // Now "a" is the older, but of the kind that comes back.
-        paths.push(ask("z").kind(2).at_s(20_000.0));
+        paths.push(ask("z").kind(2).at_seconds(20_000.0));
         let last = victims("learned", 2, &paths).pop();
         assert_eq!(last, Some(letter(1_999)));
         assert_eq!(victims("lru", 2, &paths).pop().as_deref(), Some("a"));

@@ -81,7 +81,7 @@ impl Lhd {
     }
 
     fn place(&self, node: &Candidate) -> (usize, usize) {
-        let age = self.now - i64::from(node.last_used);
+        let age = self.now - i64::from(node.last_used.0);
         (class_of(node), bucket_of(&self.edges, age))
     }
 }
@@ -112,7 +112,7 @@ impl Rule for Lhd {
     fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> Aged<LruOrder> {
         Aged {
             class: class_of(leaf) as u32,
-            since: i64::from(leaf.last_used),
+            since: i64::from(leaf.last_used.0),
             score: 1.0,
             tie: lru_order(leaf),
         }
@@ -123,7 +123,7 @@ impl Rule for Lhd {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
-        self.now = i64::from(request.index);
+        self.now = i64::from(request.now.0);
         nodes.order.advance(self.now);
         for node in path {
             let (class, bucket) = self.place(node);

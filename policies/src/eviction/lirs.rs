@@ -13,7 +13,9 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
@@ -50,14 +52,14 @@ struct Lirs {
     capacity: u64,
     low_capacity: u64,
     nodes: NodeTable<LirsState>,
-    /// Blocks of all LIR nodes, evictable or not.
+    /// Blocks of all LIR nodes, evictable or not; about so many where requests overlap.
     low_blocks: u64,
     low: Ranked<LruOrder>,
     low_leaves: NodeTable<u32>,
     queue: Ranked<(u64, Reverse<u32>)>,
     queued: u64,
     /// Last use of what was evicted.
-    ghosts: Ghosts<u32>,
+    ghosts: Ghosts<Tick>,
 }
 
 impl Lirs {
@@ -76,7 +78,7 @@ impl Lirs {
     }
 
     /// Whether a use at this time is younger than the last use of the oldest LIR leaf.
-    fn is_recent(&mut self, used: u32) -> bool {
+    fn is_recent(&mut self, used: Tick) -> bool {
         self.low
             .first_entry()
             .is_none_or(|((oldest, ..), _)| used > oldest)
@@ -107,7 +109,7 @@ impl Lirs {
         {
             self.low.remove(id);
             let blocks = self.low_leaves.remove(id).unwrap_or_default();
-            self.low_blocks -= u64::from(blocks);
+            self.low_blocks = self.low_blocks.saturating_sub(u64::from(blocks));
             let state = self.queue_up(id, false);
             self.queue.put(id, (state.queued, depth));
         }
@@ -151,7 +153,7 @@ impl EvictionPolicy for Lirs {
     fn evicted(&mut self, evicted: &Candidate, whole: bool) {
         self.take_off(evicted.id);
         if self.nodes.get(evicted.id).is_some_and(|state| state.low) {
-            self.low_blocks -= u64::from(evicted.blocks);
+            self.low_blocks = self.low_blocks.saturating_sub(u64::from(evicted.blocks));
         }
         self.ghosts
             .remember(evicted.first_block, evicted.blocks, evicted.last_used);
@@ -167,7 +169,7 @@ impl EvictionPolicy for Lirs {
 
     fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
         if self.nodes.remove(head).is_some_and(|state| state.low) {
-            self.low_blocks -= u64::from(head_blocks);
+            self.low_blocks = self.low_blocks.saturating_sub(u64::from(head_blocks));
         }
         if self.nodes.get(tail).is_some_and(|state| state.low) {
             self.low_blocks += u64::from(head_blocks);

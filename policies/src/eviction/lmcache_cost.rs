@@ -12,7 +12,7 @@ use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::density::bytes;
 use crate::parts::keyed::{LruOrder, lru_order};
 use crate::parts::node_table::NodeTable;
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 use crate::parts::two_orders::TwoOrders;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
@@ -38,7 +38,7 @@ struct LmCacheCost {
     block_tokens: u32,
     now_us: i64,
     present_tokens: f64,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
     /// Average tokens of the requests through a node. The node's start is taken off when it is ranked.
     tokens: NodeTable<f64>,
     /// By last use and average per byte.
@@ -51,7 +51,7 @@ impl LmCacheCost {
             block_tokens,
             now_us: 0,
             present_tokens: 0.0,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
             tokens: NodeTable::new(),
             leaves: TwoOrders::new(),
         }
@@ -102,7 +102,7 @@ impl EvictionPolicy for LmCacheCost {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         self.now_us = request.arrival_us;
         self.present_tokens = f64::from(request.prompt_tokens);
         for node in nodes {
@@ -129,9 +129,9 @@ mod tests {
         // After a minute a's 2 count as 1, so that it goes before "bc" with 3/2.
         let paths = |minutes: f64| {
             [
-                ask("a").at_s(0.0),
-                ask("bc").at_s(60.0 * minutes),
-                ask("d").at_s(60.0 * minutes),
+                ask("a").at_seconds(0.0),
+                ask("bc").at_seconds(60.0 * minutes),
+                ask("d").at_seconds(60.0 * minutes),
             ]
         };
         assert_eq!(victims("lmcache-cost", 3, &paths(1.0))[2], "a");

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use policy_api::{Candidate, Ranked, RequestView, Score};
+use policy_api::{Candidate, Ranked, RequestIndex, RequestView, Score};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
@@ -57,7 +57,7 @@ type Features = [f64; FEATURES];
 
 /// A request whose session has not come back yet.
 struct Open {
-    index: u32,
+    index: RequestIndex,
     features: Features,
 }
 
@@ -67,7 +67,7 @@ struct LpcLike {
     weights: Features,
     open: FxHashMap<u64, Open>,
     /// Session, request and arrival, the oldest first.
-    waiting: VecDeque<(u64, u32, i64)>,
+    waiting: VecDeque<(u64, RequestIndex, i64)>,
     /// What a leaf that a request used last is worth: log2 P + arrival / half-life.
     worth: PerRequest<f64>,
 }
@@ -128,7 +128,7 @@ impl Rule for LpcLike {
     type State = ();
 
     fn key(&mut self, leaf: &Candidate, _: &mut Nodes<Self>) -> (Score, LruOrder) {
-        (Score(self.worth.at(leaf.last_used)), lru_order(leaf))
+        (Score(self.worth.at(leaf.last_request)), lru_order(leaf))
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
@@ -172,12 +172,13 @@ mod tests {
         for round in 0..400u32 {
             let at_s = f64::from(round) * 10.0;
             let (chat, single) = (u64::from(2 * round), u64::from(2 * round + 1));
-            paths.push(ask("").kind(1).session(chat, 0).at_s(at_s));
-            paths.push(ask("").kind(1).session(chat, 0).at_s(at_s + 1.0));
-            paths.push(ask("").kind(2).session(single, 0).at_s(at_s + 2.0));
+            paths.push(ask("").kind(1).session(chat, 0).at_seconds(at_s));
+            paths.push(ask("").kind(1).session(chat, 0).at_seconds(at_s + 1.0));
+            paths.push(ask("").kind(2).session(single, 0).at_seconds(at_s + 2.0));
         }
-        let later =
-            |path: &str, kind, session, at_s| ask(path).kind(kind).session(session, 0).at_s(at_s);
+        let later = |path: &str, kind, session, at_s| {
+            ask(path).kind(kind).session(session, 0).at_seconds(at_s)
+        };
         paths.extend([
             later("a", 1, 9001, 5000.0),
             later("b", 2, 9002, 5001.0),

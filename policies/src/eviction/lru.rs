@@ -11,7 +11,8 @@
 //! Ties arise only within one path, or where SGLang's split refreshes a tail: the deeper first block, then the older creation.
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
-use crate::parts::keyed::{by_key, lru_order};
+use crate::parts::keyed::lru_order;
+use crate::parts::request_order::by_request;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "lru",
@@ -21,11 +22,11 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     idea: "What was used lately is used again. Only leaves are evicted, so every prefix stays whole. Where states are saved, \
            the state of an inner node is evicted by its own last use; sglang+ and vllm+ keep such states until their leaves \
            are gone.",
-    cost: "O(log leaves) per offer, amortised",
+    cost: "O(1) per offer, amortised",
     avoid_when: "reuse is regular but sparse, or singletons flood the cache: it keeps what was last seen, not what is reused",
     params: &[],
     track: Track::Online,
-    build: BuildEviction::Alone(|_, _| Box::new(by_key(lru_order))),
+    build: BuildEviction::Alone(|_, _| Box::new(by_request(lru_order))),
 };
 
 #[cfg(test)]

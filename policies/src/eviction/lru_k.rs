@@ -4,7 +4,7 @@
 //! for as many blocks as the cache has, so that a node which is admitted again has two uses. The paper's correlated
 //! reference period is zero: one request is one use.
 
-use policy_api::{Candidate, Ranked, RequestView};
+use policy_api::{Candidate, Ranked, RequestView, Tick};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
@@ -30,12 +30,12 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 };
 
 /// The use before the last; `None` sorts before all uses.
-type Before = Option<u32>;
+type Before = Option<Tick>;
 
 struct LruK {
     history_capacity: u64,
     /// Last use of what was evicted.
-    history: Ghosts<u32>,
+    history: Ghosts<Tick>,
 }
 
 impl Rule for LruK {

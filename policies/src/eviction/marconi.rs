@@ -21,9 +21,10 @@
 //! last use or with what is saved per byte: so both orders are walked until the least is certain, which is exact
 //! (`parts::two_orders`).
 
-use cache::{Cache, CacheConfig, EvictUnit, SharedCost};
+use cache::{Cache, CacheConfig, EvictUnit, Replay, SharedCost};
 use policy_api::{
-    BlockId, Candidate, EvictionPolicy, NodeId, Pair, Request, RequestView, Victim, WithdrawReason,
+    BlockId, Candidate, EvictionPolicy, NodeId, Pair, Request, RequestView, Tick, Victim,
+    WithdrawReason,
 };
 
 use crate::admission::marconi::MarconiAdmission;
@@ -64,7 +65,7 @@ const TENTHS: u32 = 20;
 
 struct MarconiEviction {
     alpha: f64,
-    now: u32,
+    now: Tick,
     /// By last use and FLOPs per byte.
     candidates: TwoOrders<LruOrder>,
     tuner: Option<Tuner>,
@@ -74,14 +75,14 @@ impl MarconiEviction {
     fn new(alpha: f64, tuner: Option<Tuner>) -> Self {
         Self {
             alpha,
-            now: 0,
+            now: Tick::default(),
             candidates: TwoOrders::new(),
             tuner,
         }
     }
 
     fn recency(&self, (last_used, ..): LruOrder) -> f64 {
-        1.0 / f64::from(self.now.saturating_sub(last_used) + 1)
+        1.0 / f64::from(self.now.since(last_used) + 1)
     }
 }
 
@@ -115,7 +116,7 @@ impl EvictionPolicy for MarconiEviction {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
-        self.now = request.index;
+        self.now = request.now;
         if let Some(tuner) = &mut self.tuner {
             if tuner.window_is_full() {
                 self.alpha = tuner.best_alpha();
@@ -213,7 +214,7 @@ impl Tuner {
     }
 
     fn flops_saved(&self, alpha: f64) -> f64 {
-        let distinct = self.arena.iter().max().map_or(0, |most| most + 1);
+        let distinct = self.arena.iter().max().map_or(0, |most| most.0 + 1);
         let mut cache = Cache::new(self.config, &self.arena, distinct, self.cost.as_ref());
         let mut policy = Pair {
             eviction: Box::new(MarconiEviction::new(alpha, None)),
@@ -221,15 +222,14 @@ impl Tuner {
         };
         let before = self.before_window.unwrap_or(0);
         let mut saved = 0.0;
-        for (index, request) in self.requests.iter().enumerate() {
-            let warm = cache
-                .serve(index as u32, request, None, &mut policy)
-                .prefill;
-            if index >= before {
-                let cold = self.cost.prefill(u64::from(request.prompt_tokens), 0);
-                saved += cold.flops - warm.flops;
+        let requests = Replay::without_hints(&self.requests);
+        cache.replay(requests, &mut policy, |served| {
+            if served.index.index() >= before {
+                let prompt_tokens = u64::from(served.request.prompt_tokens);
+                let cold = self.cost.prefill(prompt_tokens, 0);
+                saved += cold.flops - served.outcome.prefill.flops;
             }
-        }
+        });
         saved
     }
 }
@@ -237,7 +237,7 @@ impl Tuner {
 #[cfg(test)]
 mod tests {
     use cache::Outcome;
-    use policy_api::{Score, StateBytes, Work};
+    use policy_api::{RequestIndex, Score, StateBytes, Work};
     use proptest::prelude::*;
 
     use super::*;
@@ -245,7 +245,7 @@ mod tests {
 
     fn candidate(id: u32, last_used: u32, flops: f64) -> Candidate {
         Candidate {
-            last_used,
+            last_used: Tick(last_used),
             recompute: Work {
                 seconds: 0.0,
                 flops,
@@ -260,7 +260,7 @@ mod tests {
     fn alpha_weighs_saving_against_recency() {
         let first = |alpha: f64| {
             let mut policy = MarconiEviction::new(alpha, None);
-            policy.now = 9;
+            policy.now = Tick(9);
             for one in [
                 candidate(1, 8, 10.0),
                 candidate(2, 5, 30.0),
@@ -297,7 +297,7 @@ mod tests {
         ) {
             let alpha = f64::from(tenths) / 10.0;
             let mut policy = MarconiEviction::new(alpha, None);
-            policy.now = now;
+            policy.now = Tick(now);
             let offered: Vec<_> = (0..).zip(&facts).map(|(id, (last_used, flops, depth_blocks))| Candidate {
                 depth_blocks: *depth_blocks,
                 ..candidate(id, *last_used, f64::from(*flops))
@@ -305,7 +305,7 @@ mod tests {
             for one in &offered {
                 policy.offer(one);
             }
-            let recency = |one: &Candidate| 1.0 / f64::from(now - one.last_used + 1);
+            let recency = |one: &Candidate| 1.0 / f64::from(now - one.last_used.0 + 1);
             let saving = |one: &Candidate| one.recompute.flops / one.bytes as f64;
             let norm = |of: &dyn Fn(&Candidate) -> f64, one: &Candidate| {
                 let all = || offered.iter().map(of);
@@ -366,9 +366,9 @@ mod tests {
         let mut policy = MarconiEviction::new(0.0, Tuner::new(&context));
         for (index, request) in trace.requests.iter().enumerate().take(window.end + 1) {
             let request = RequestView {
-                index: index as u32,
+                index: RequestIndex(index as u32),
                 prompt_tokens: request.prompt_tokens,
-                ..view(trace.path(request))
+                ..view(trace.path(index))
             };
             policy.observe(&request, &[]);
             if index == before {

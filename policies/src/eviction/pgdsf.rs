@@ -74,7 +74,7 @@ impl Rule for Pgdsf {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
-        self.clock.observe(request.index);
+        self.clock.observe(request.now);
         let hit_tokens = request.hit_blocks * self.block_tokens;
         let new_tokens = request.prompt_tokens.saturating_sub(hit_tokens).max(1);
         self.present_seconds_per_token =
@@ -125,7 +125,7 @@ mod tests {
             self.inner.evicted(evicted, whole);
         }
         fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-            let seconds = if self.requests.contains(&request.index) {
+            let seconds = if self.requests.contains(&request.index.0) {
                 90.0
             } else {
                 request.prefill.seconds

@@ -226,7 +226,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_list_and_a_hand(letters in prop::collection::vec("[a-h]", 1..80), capacity in 1u64..6) {
-            let paths: Vec<_> = letters.iter().map(|letter| ask(letter)).collect();
+            let paths: Vec<_> = letters.iter().map(ask).collect();
             let mut naive = Naive { nodes: Vec::new(), hand: 0 };
             let expected: Vec<_> = letters
                 .iter()

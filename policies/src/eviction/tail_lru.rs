@@ -71,7 +71,7 @@ impl TailLru {
             0.0
         };
         let end_tokens = f64::from(leaf.depth_blocks + leaf.blocks) * f64::from(self.block_tokens);
-        let next_tokens = f64::from(self.tokens.at(leaf.last_used)) + growth_tokens;
+        let next_tokens = f64::from(self.tokens.at(leaf.last_request)) + growth_tokens;
         let spare_tokens = budget_tokens - (next_tokens - end_tokens).max(0.0);
         // A cast from a negative float is 0.
         ((spare_tokens / f64::from(self.block_tokens)) as u32).min(leaf.blocks)

@@ -10,7 +10,9 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::ghosts::Ghosts;
@@ -47,7 +49,7 @@ struct TwoQ {
     segments: NodeTable<TwoQSegment>,
     /// Blocks of all nodes of the queue, evictable or not.
     queue_blocks: u64,
-    queue: Ranked<(u32, Reverse<u32>)>,
+    queue: Ranked<(Tick, Reverse<u32>)>,
     main: Ranked<LruOrder>,
     ghosts: Ghosts<()>,
 }

@@ -9,7 +9,7 @@ use policy_api::{Candidate, NodeId, Ranked, RequestView, WithdrawReason};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::keyed::{Keyed, LruOrder, Nodes, Rule, lru_order};
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
     name: "vllm",
@@ -28,7 +28,7 @@ pub(crate) const ENTRY: EvictionEntry = EvictionEntry {
 struct Vllm {
     /// Counts arrivals and pins given back.
     clock: u64,
-    arrived: PerRequest<u64>,
+    arrived: PerEvent<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -53,7 +53,7 @@ impl Rule for Vllm {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate], _: &mut Nodes<Self>) {
         self.clock += 1;
-        self.arrived.note(request.index, self.clock);
+        self.arrived.note(request.now, self.clock);
     }
 
     fn withdrawn(&mut self, id: NodeId, why: WithdrawReason, nodes: &mut Nodes<Self>) {
@@ -75,6 +75,7 @@ impl Rule for Vllm {
 #[cfg(test)]
 mod tests {
     use cache::EvictUnit;
+    use policy_api::BlockId;
 
     use crate::testing::{Trace, asks, assert_is_lru, pair_seeded};
 
@@ -90,13 +91,13 @@ mod tests {
             let mut policy = pair_seeded(name, 3, 0);
             let mut cache = trace.cache(3, EvictUnit::Block);
             trace.serve(0, &mut cache, &mut policy);
-            let running = cache.pin(trace.path(&trace.requests[0]), &mut policy);
+            let running = cache.pin(trace.path(0), &mut policy);
             trace.serve(1, &mut cache, &mut policy);
             cache.unpin(running, &mut policy);
             trace.serve(2, &mut cache, &mut policy);
             cache.resident_blocks()
         };
-        assert_eq!(goes("lru"), [0, 2, 3], "the tail of ab went");
-        assert_eq!(goes("vllm"), [0, 1, 3], "c finished before ab");
+        assert_eq!(goes("lru"), [0, 2, 3].map(BlockId), "the tail of ab went");
+        assert_eq!(goes("vllm"), [0, 1, 3].map(BlockId), "c finished before ab");
     }
 }

@@ -13,7 +13,9 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
 use crate::parts::node_table::NodeTable;
@@ -45,18 +47,18 @@ enum LfuSegment {
 struct LfuState {
     segment: LfuSegment,
     /// The request at which it entered its segment.
-    entered: u32,
+    entered: Tick,
 }
 
 /// Last use or entry, whichever is later; then the deeper first.
-type Place = (u32, Reverse<u32>);
+type Place = (Tick, Reverse<u32>);
 
 /// What an evictable leaf is ranked and contested by.
 #[derive(Clone, Copy)]
 struct Contender {
-    last_used: u32,
+    last_used: Tick,
     depth: Reverse<u32>,
-    first_block: u32,
+    first_block: BlockId,
     blocks: u32,
 }
 
@@ -73,7 +75,7 @@ struct WTinyLfu {
     probation: Ranked<Place>,
     protected: Ranked<Place>,
     sketch: Sketch,
-    now: u32,
+    now: Tick,
 }
 
 impl WTinyLfu {
@@ -93,7 +95,7 @@ impl WTinyLfu {
             probation: Ranked::new(),
             protected: Ranked::new(),
             sketch: Sketch::new(capacity_blocks),
-            now: 0,
+            now: Tick::default(),
         }
     }
 
@@ -256,7 +258,7 @@ impl EvictionPolicy for WTinyLfu {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.now = request.index;
+        self.now = request.now;
         self.sketch.add(request.path);
         for (above, node) in nodes.iter().enumerate() {
             let inner = above + 1 < nodes.len();

@@ -1,9 +1,9 @@
 //! The clock of the GreedyDual family.
 
-use policy_api::{Candidate, NodeId, Ranked, Score};
+use policy_api::{Candidate, NodeId, Ranked, Score, Tick};
 
 use crate::parts::keyed::{LruOrder, lru_order};
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 /// What a leaf is worth, and its place among those worth as much.
 pub(crate) type GreedyKey = (Score, LruOrder);
@@ -21,20 +21,22 @@ pub(crate) type GreedyOrder = Ranked<GreedyKey>;
 /// ```
 pub(crate) struct GreedyClock {
     clock: f64,
-    at_request: PerRequest<f64>,
+    at_event: PerEvent<f64>,
 }
 
 impl GreedyClock {
     pub(crate) fn new() -> Self {
         Self {
             clock: 0.0,
-            at_request: PerRequest::new(),
+            at_event: PerEvent::new(),
         }
     }
 
     pub(crate) fn worth(&self, leaf: &Candidate, value: f64) -> GreedyKey {
-        let worth = self.at_request.at(leaf.last_used) + value;
-        (Score(worth), lru_order(leaf))
+        // A split may stamp a tail before its request is noted, and a request may end after all that were: the clock is as it is.
+        let at_last_use = self.at_event.noted(leaf.last_used);
+        let at_last_use = at_last_use.unwrap_or(self.clock);
+        (Score(at_last_use + value), lru_order(leaf))
     }
 
     /// Something is evicted of a node that is still in the order.
@@ -46,7 +48,7 @@ impl GreedyClock {
         }
     }
 
-    pub(crate) fn observe(&mut self, index: u32) {
-        self.at_request.note(index, self.clock);
+    pub(crate) fn observe(&mut self, now: Tick) {
+        self.at_event.note(now, self.clock);
     }
 }

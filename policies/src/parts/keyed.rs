@@ -14,12 +14,14 @@
 
 use std::cmp::Reverse;
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason};
+use policy_api::{
+    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+};
 
 use crate::parts::node_table::NodeTable;
 
 /// The order of all ties, and of LRU: the older last use, then the deeper first block, then the older creation.
-pub(crate) type LruOrder = (u32, Reverse<u32>, u32);
+pub(crate) type LruOrder = (Tick, Reverse<u32>, Tick);
 
 /// The leaf's place in LRU order.
 pub(crate) fn lru_order(leaf: &Candidate) -> LruOrder {
@@ -27,7 +29,7 @@ pub(crate) fn lru_order(leaf: &Candidate) -> LruOrder {
 }
 
 /// The order of policies that rank groups of leaves: within a group the deeper first block, then the older last use and creation.
-pub(crate) type DeepestFirst = (Reverse<u32>, u32, u32);
+pub(crate) type DeepestFirst = (Reverse<u32>, Tick, Tick);
 
 /// The leaf's place in that order.
 pub(crate) fn deepest_first(leaf: &Candidate) -> DeepestFirst {

@@ -2,14 +2,17 @@
 
 use policy_api::{Candidate, CandidateKind, EvictionPolicy, NodeId, Victim, WithdrawReason};
 
-use crate::parts::keyed::{Keyed, LruOrder, by_key, lru_order};
+use crate::parts::keyed::{Keyed, LruOrder, lru_order};
+use crate::parts::request_order::{ByRequest, by_request};
 
 /// Evicts the leaf used longest ago, with all it holds: the states of inner nodes stay until their leaves are gone.
-pub(crate) struct LeafLru(Keyed<fn(&Candidate) -> LruOrder>);
+pub(crate) struct LeafLru(Keyed<ByRequest<LruKey>>);
+
+type LruKey = fn(&Candidate) -> LruOrder;
 
 impl LeafLru {
     pub(crate) fn new() -> Self {
-        Self(by_key(lru_order))
+        Self(by_request(lru_order))
     }
 }
 
@@ -36,6 +39,8 @@ impl EvictionPolicy for LeafLru {
 
 #[cfg(test)]
 mod tests {
+    use policy_api::Tick;
+
     use super::*;
     use crate::testing::leaf;
 
@@ -48,7 +53,7 @@ mod tests {
         };
         policy.offer(&leaf(1));
         policy.offer(&Candidate {
-            last_used: 5,
+            last_used: Tick(5),
             ..leaf(2)
         });
         assert_eq!(policy.victim(), Some(Victim::node(NodeId(1))));

@@ -12,6 +12,7 @@ pub(crate) mod leaf_lru;
 pub(crate) mod newcomers_last;
 pub(crate) mod node_table;
 pub(crate) mod per_request;
+pub(crate) mod request_order;
 pub(crate) mod room;
 pub(crate) mod shadow_lru;
 pub(crate) mod sketch;

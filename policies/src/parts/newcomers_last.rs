@@ -4,7 +4,7 @@
 //! evict first and insert then (queues, above all) would meet the newcomer where they never expect one: at the hand of
 //! SIEVE, say, where it would be the next victim for ever.
 
-use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Victim, WithdrawReason};
+use policy_api::{Candidate, EvictionPolicy, NodeId, RequestView, Tick, Victim, WithdrawReason};
 
 use crate::parts::node_table::NodeTable;
 
@@ -17,7 +17,7 @@ use crate::parts::node_table::NodeTable;
 /// ```
 pub(crate) struct NewcomersLast<P> {
     policy: P,
-    now: Option<u32>,
+    now: Option<Tick>,
     newcomers: Vec<Candidate>,
     /// Nodes that the policy has heard of. The head of a split is one, though a state saved there comes as a newcomer.
     heard_of: NodeTable<()>,
@@ -101,7 +101,7 @@ impl<P: EvictionPolicy> EvictionPolicy for NewcomersLast<P> {
 
     fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
         self.reveal();
-        self.now = Some(request.index);
+        self.now = Some(request.now);
         self.policy.observe(request, nodes);
     }
 }
@@ -139,14 +139,14 @@ mod tests {
         policy.offer(&leaf(1));
         policy.observe(
             &RequestView {
-                index: 5,
+                now: Tick(5),
                 ..view(&[])
             },
             &[],
         );
         policy.split(NodeId(2), NodeId(1));
         let fresh = |id| Candidate {
-            created: 5,
+            created: Tick(5),
             ..leaf(id)
         };
         policy.offer(&fresh(2));

@@ -8,16 +8,18 @@ use std::time::Duration;
 use cache::{CacheConfig, EvictUnit};
 use policy_api::StateBytes;
 
-use crate::support::{Trace, ask, config};
 use crate::under_test::{admissions, evictions, pair_for};
+use testkit::{SmallTrace as Trace, ask, config};
 
 /// A policy that has not served a few hundred requests by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const REQUESTS: u32 = 300;
 
-/// Arrivals in seconds by request. The largest floats are the ends of the clock, in microseconds.
-const CLOCKS: [(&str, fn(u32) -> f64); 8] = [
+/// Arrival in seconds by request. The largest floats are the ends of the clock, in microseconds.
+type Clock = fn(u32) -> f64;
+
+const CLOCKS: [(&str, Clock); 8] = [
     ("stands still", |_| 0.0),
     ("stands still at its beginning", |_| f64::MIN),
     ("stands still at its end", |_| f64::MAX),
@@ -41,7 +43,7 @@ const CLOCKS: [(&str, fn(u32) -> f64); 8] = [
 ];
 
 /// Sessions that call tools and grow, and single requests between them.
-fn trace(arrival_seconds: fn(u32) -> f64) -> Trace {
+fn trace(arrival_seconds: Clock) -> Trace {
     let asks: Vec<_> = (0..REQUESTS)
         .map(|at| {
             let session = u64::from(at % 7);
@@ -55,7 +57,7 @@ fn trace(arrival_seconds: fn(u32) -> f64) -> Trace {
                 .session(session, turn as u32)
                 .kind((at % 3) as u16);
             let ask = if at % 2 == 0 { ask.tool(1) } else { ask };
-            ask.at_s(arrival_seconds(at))
+            ask.at_seconds(arrival_seconds(at))
         })
         .collect();
     Trace::new(&asks)

@@ -1,14 +1,13 @@
 //! What holds for every policy on any trace.
 
-use cache::{CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Lease};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, Hints, NodeId, Pair, PathInsertion, Policy,
-    RequestView, StateBytes, Victim, WithdrawReason,
+    BlockId, EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, RequestIndex, StateBytes,
 };
 use proptest::prelude::*;
 
-use crate::support::{Ask, Trace, ask, asks, config};
 use crate::under_test::{admissions, evictions, pair, pair_for};
+use testkit::{Ask, SmallTrace as Trace, ask, asks, config};
 
 /// Paths over a small alphabet, so that they share, extend and diverge often, with all that a policy may read.
 fn any_ask() -> impl Strategy<Value = Ask> {
@@ -50,7 +49,7 @@ fn any_trace(most: usize) -> impl Strategy<Value = Trace> {
             .into_iter()
             .map(|(ask, gap)| {
                 at_s += f64::from(gap * gap);
-                ask.at_s(at_s)
+                ask.at_seconds(at_s)
             })
             .collect();
         Trace::new(&asks)
@@ -67,7 +66,7 @@ fn serve(
     unit: EvictUnit,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u64, Vec<u32>)> {
+) -> Vec<(u64, Vec<BlockId>)> {
     serve_in(trace, config(capacity, unit, None), policy, name)
 }
 
@@ -77,7 +76,7 @@ fn serve_in(
     config: CacheConfig,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u64, Vec<u32>)> {
+) -> Vec<(u64, Vec<BlockId>)> {
     let mut cache = trace.cache_of(config);
     let happened = (0..trace.requests.len())
         .map(|index| {
@@ -92,69 +91,12 @@ fn serve_in(
     happened
 }
 
-/// Asks for a victim at every turn, whether anybody wants to know or not.
-struct Asking(Pair);
-
-impl Asking {
-    fn ask(&mut self) {
-        let first = self.0.victim();
-        assert_eq!(self.0.victim(), first, "asked twice");
-    }
-}
-
-impl EvictionPolicy for Asking {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.0.offer(candidate);
-        self.ask();
-    }
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.0.withdraw(id, why);
-        self.ask();
-    }
-    fn victim(&mut self) -> Option<Victim> {
-        self.ask();
-        self.0.victim()
-    }
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.0.evicted(evicted, whole);
-        self.ask();
-    }
-    fn split(&mut self, head: NodeId, tail: NodeId) {
-        self.ask();
-        self.0.split(head, tail);
-    }
-    fn merge(&mut self, head: NodeId, tail: NodeId, head_blocks: u32) {
-        self.ask();
-        self.0.merge(head, tail, head_blocks);
-    }
-    fn wants_path_nodes(&self) -> bool {
-        self.0.wants_path_nodes()
-    }
-    fn observe(&mut self, request: &RequestView<'_>, nodes: &[Candidate]) {
-        self.ask();
-        self.0.observe(request, nodes);
-        self.ask();
-    }
-}
-
-impl AdmissionPolicy for Asking {
-    fn needs_rival(&self) -> bool {
-        self.0.needs_rival()
-    }
-    fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
-        self.0.admit(request, rival)
-    }
-    fn checkpoints(
-        &mut self,
-        request: &RequestView<'_>,
-        insertion: PathInsertion,
-        positions: &mut Vec<u32>,
-    ) {
-        self.0.checkpoints(request, insertion, positions);
-    }
-    fn on_evicted(&mut self, evicted: &Candidate) {
-        self.0.admission.on_evicted(evicted);
-    }
+/// A pair that is asked for a victim at every turn, whether anybody wants to know or not.
+fn asking(pair: Pair) -> impl Policy {
+    Inspect::new(pair, |pair: &mut Pair, _: PolicyCall<'_>| {
+        let first = pair.victim();
+        assert_eq!(pair.victim(), first, "asked twice");
+    })
 }
 
 proptest! {
@@ -197,7 +139,7 @@ proptest! {
                     let name = format!("{eviction} with {admission}");
                     let config = config(capacity, EvictUnit::Block, Some(state));
                     let quiet = serve_in(&trace, config, &mut pair_for(&eviction, &admission, config), &name);
-                    let mut asking = Asking(pair_for(&eviction, &admission, config));
+                    let mut asking = asking(pair_for(&eviction, &admission, config));
                     prop_assert_eq!(quiet, serve_in(&trace, config, &mut asking, &name), "{}", name);
                 }
             }
@@ -211,7 +153,7 @@ proptest! {
             for admission in ["all", "tinylfu"] {
                 for capacity in [3, 8] {
                     let quiet = serve(&trace, capacity, EvictUnit::Block, &mut pair(&eviction, admission, capacity), &eviction);
-                    let mut asking = Asking(pair(&eviction, admission, capacity));
+                    let mut asking = asking(pair(&eviction, admission, capacity));
                     let asked = serve(&trace, capacity, EvictUnit::Block, &mut asking, &eviction);
                     prop_assert_eq!(quiet, asked, "{} with {}", eviction, admission);
                 }
@@ -276,7 +218,7 @@ proptest! {
             for (index, pin) in (0..trace.requests.len()).zip(&pins) {
                 trace.serve(index, &mut cache, &mut policy);
                 if *pin && held.is_empty() {
-                    held.push(cache.pin(trace.path(&trace.requests[index]), &mut policy));
+                    held.push(cache.pin(trace.path(index), &mut policy));
                 } else if let Some(pin) = held.pop() {
                     cache.unpin(pin, &mut policy);
                 }
@@ -284,6 +226,61 @@ proptest! {
             prop_assert_eq!(cache.first_fault(), None, "{}", eviction);
         }
     }
+
+    /// Requests overlap, end in another order than they began in, or are abandoned.
+    #[test]
+    fn every_pair_serves_requests_that_overlap(
+        trace in any_trace(40),
+        turns in prop::collection::vec((0usize..3, any::<bool>()), 40),
+        has_states in any::<bool>(),
+    ) {
+        let state = StateBytes { fixed: 3, ..StateBytes::default() };
+        let config = config(16, EvictUnit::Block, has_states.then_some(state));
+        for eviction in evictions() {
+            for admission in admissions() {
+                let mut policy = pair_for(&eviction, &admission, config);
+                let cache = overlap(&trace, &turns, config, &mut policy);
+                prop_assert_eq!(cache.audit(), Ok(()));
+                prop_assert_eq!(cache.usage().pinned_blocks, 0);
+                prop_assert_eq!(cache.first_fault(), None, "{} with {}", eviction, admission);
+            }
+        }
+    }
+}
+
+/// Up to three requests are under way at a time. A turn says which of them ends before the next begins, and whether it ran.
+fn overlap<'t>(
+    trace: &'t Trace,
+    turns: &[(usize, bool)],
+    config: CacheConfig,
+    policy: &mut dyn Policy,
+) -> Cache<'t> {
+    let mut cache = trace.cache_of(config);
+    let mut under_way: Vec<Lease> = Vec::new();
+    let last = trace.requests.len();
+    for (index, &(which, ran)) in turns.iter().enumerate() {
+        if under_way.len() == 3 || index >= last && !under_way.is_empty() {
+            let lease = under_way.remove(which % under_way.len());
+            if ran {
+                cache.finish(lease, policy);
+            } else {
+                cache.abandon(lease, policy);
+            }
+        }
+        if let Some(request) = trace.requests.get(index) {
+            let name = RequestIndex(index as u32);
+            let mut lease = cache.lookup(name, request, trace.hints(index), policy);
+            // Where there is no room it runs without the rest of its path.
+            for depth in 1..=request.path_blocks {
+                let _ = cache.reserve(&mut lease, depth, policy);
+            }
+            under_way.push(lease);
+        }
+    }
+    for lease in under_way {
+        cache.finish(lease, policy);
+    }
+    cache
 }
 
 /// Policies that see touches and shares of the cache only, so that what they do scales exactly. Whoever counts blocks or tokens on

@@ -4,6 +4,5 @@ mod clocks;
 mod invariants;
 mod registered;
 mod scenarios;
-mod support;
 mod trap;
 mod under_test;

@@ -8,19 +8,23 @@ use policies::{
     ADMISSION, BuildEviction, EVICTION, EvictionEntry, EvictionSpec, Params, PolicyContext, Track,
 };
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
+    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim,
+    WithdrawReason,
 };
 
 use cache::EvictUnit;
 
-use crate::support::{Trace, asks, config};
+use testkit::{SmallTrace as Trace, asks, config};
 
 #[test]
 fn every_policy_file_is_registered() {
     let eviction: Vec<_> = EVICTION.iter().map(|entry| entry.name).collect();
     let admission: Vec<_> = ADMISSION.iter().map(|entry| entry.name).collect();
     for (folder, registered) in [("eviction", eviction), ("admission", admission)] {
-        let declared: BTreeSet<_> = policy_files(folder).iter().map(declared_name).collect();
+        let declared: BTreeSet<_> = policy_files(folder)
+            .iter()
+            .map(|code| declared_name(code))
+            .collect();
         let registered: BTreeSet<_> = registered.into_iter().map(str::to_owned).collect();
         assert_eq!(
             declared, registered,
@@ -35,9 +39,9 @@ fn policy_files(folder: &str) -> Vec<String> {
         .join("src")
         .join(folder);
     let paths = fs::read_dir(&folder)
-        .unwrap()
-        .map(|file| file.unwrap().path())
-        .filter(|path| path.file_name().unwrap() != "mod.rs");
+        .expect("a folder of policies")
+        .map(|file| file.expect("a policy").path())
+        .filter(|path| !path.ends_with("mod.rs"));
     let files = paths.map(|path| {
         if path.is_dir() {
             path.join("mod.rs")
@@ -46,12 +50,12 @@ fn policy_files(folder: &str) -> Vec<String> {
         }
     });
     files
-        .map(|path| fs::read_to_string(path).unwrap())
+        .map(|path| fs::read_to_string(path).expect("a policy's file"))
         .collect()
 }
 
 /// The name in an `ENTRY`.
-fn declared_name(code: &String) -> String {
+fn declared_name(code: &str) -> String {
     let name = code
         .split("const ENTRY")
         .nth(1)
@@ -63,8 +67,8 @@ fn declared_name(code: &String) -> String {
 /// Evicts the oldest, and admits nothing but what it evicted before: the admission half needs what the eviction half knows.
 #[derive(Default)]
 struct Regretful {
-    leaves: Ranked<u32>,
-    evicted: BTreeSet<u32>,
+    leaves: Ranked<Tick>,
+    evicted: BTreeSet<BlockId>,
     has_room: bool,
 }
 
@@ -119,7 +123,7 @@ static REGRETFUL: EvictionEntry = EvictionEntry {
 fn regretful() -> EvictionSpec {
     EvictionSpec {
         entry: &REGRETFUL,
-        params: Params::parse(&[], "").unwrap(),
+        params: Params::parse(&[], "").expect("nothing"),
         text: "regretful".to_owned(),
     }
 }

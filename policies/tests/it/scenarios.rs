@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::support::{Trace, asks};
+use testkit::{SmallTrace as Trace, asks};
+
 use crate::under_test::pair;
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@
 //! `cost-aware` starts as LRU and has only what it saw to go by, so it has to have seen that documents pass and that the
 //! sixteen rest: before the trap a few thousand documents came, each once, and the sixteen rested once with nobody else around.
 
-use cache::{Cache, CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Replay};
 use policy_api::{BlockId, PrefillCost, Request, Work};
 
 use crate::under_test::pair_for;
@@ -54,7 +54,8 @@ impl Traffic {
     fn text(&mut self, tokens: u64) -> Text {
         let start = self.arena.len();
         let blocks = (tokens / BLOCK_TOKENS) as u32;
-        self.arena.extend(start as u32..start as u32 + blocks);
+        let ids = start as u32..start as u32 + blocks;
+        self.arena.extend(ids.map(BlockId));
         Text {
             start,
             blocks,
@@ -120,11 +121,14 @@ impl Traffic {
         };
         let mut pair = pair_for(policy, "all", config);
         let mut cache = Cache::new(config, &self.arena, self.arena.len() as u32, &Course);
-        let hits = self.requests.iter().enumerate().map(|(index, request)| {
-            let outcome = cache.serve(index as u32, request, None, &mut pair);
-            outcome.counters.hit_blocks * BLOCK_TOKENS
+        let mut hit_tokens = 0;
+        let requests = Replay::without_hints(&self.requests);
+        cache.replay(requests, &mut pair, |served| {
+            if served.index.index() >= first {
+                hit_tokens += served.outcome.counters.hit_blocks * BLOCK_TOKENS;
+            }
         });
-        hits.skip(first).sum()
+        hit_tokens
     }
 }
 

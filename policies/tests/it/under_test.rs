@@ -6,7 +6,7 @@ use cache::{CacheConfig, EvictUnit};
 use policies::{ADMISSION, Domain, EVICTION, Param, PolicyContext};
 use policy_api::Pair;
 
-use crate::support::{FlatCost, config};
+use testkit::{FlatCost, config};
 
 /// All eviction policies as one would write them.
 pub(crate) fn evictions() -> Vec<String> {

@@ -2,12 +2,13 @@
 
 use cache::{EvictUnit, PolicyContext, PolicyFactory, Track};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Victim, WithdrawReason,
+    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim,
+    WithdrawReason,
 };
 use replay::{Baseline, RunConfig, RunRecord, Scenario, Warmup, sweep};
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::support::cost;
+use testkit::golden::cost;
 
 /// One block per request: 1 1 2 2 3 3 and so on.
 fn workload() -> Workload {
@@ -53,7 +54,7 @@ fn records(factories: &[PolicyFactory]) -> Vec<RunRecord> {
 /// One object that is both: it evicts by LRU, and admits what it has seen as often as it has evicted something.
 #[derive(Default)]
 struct Both {
-    leaves: Ranked<u32>,
+    leaves: Ranked<Tick>,
     evicted: usize,
     panics_at: Option<usize>,
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Golden, cost, golden_cases};
-use cache::{Cache, CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Replay};
 use policies::PolicyContext;
 use policy_api::{BlockId, PrefillCost};
 use serde_json::Value;
+use testkit::golden::{Golden, cost, golden_cases};
 
 /// Golden name, our policies, our unit of eviction.
 const POLICIES: [(&str, [&str; 2], EvictUnit); 5] = [
@@ -58,12 +58,14 @@ fn serve(
         recovered_seconds: 0.0,
         resident: BTreeSet::new(),
     };
-    for (index, request) in workload.requests().iter().enumerate() {
-        let outcome = cache.serve(index as u32, request, None, &mut policy);
-        served.hit_blocks.push(outcome.counters.hit_blocks as u32);
-        served.recovered_seconds +=
-            cost.prefill(u64::from(request.prompt_tokens), 0).seconds - outcome.prefill.seconds;
-    }
+    let requests = Replay::without_hints(workload.requests());
+    cache.replay(requests, &mut policy, |one| {
+        let cold = cost.prefill(u64::from(one.request.prompt_tokens), 0);
+        served
+            .hit_blocks
+            .push(one.outcome.counters.hit_blocks as u32);
+        served.recovered_seconds += cold.seconds - one.outcome.prefill.seconds;
+    });
     assert_eq!(cache.fault_count(), 0);
     served.resident = cache.resident_blocks().into_iter().collect();
     served

@@ -5,4 +5,3 @@
 mod factories;
 mod golden;
 mod mooncake;
-mod support;

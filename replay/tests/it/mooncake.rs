@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use cache::{Cache, CacheConfig, EvictUnit};
+use cache::{Cache, CacheConfig, EvictUnit, Replay};
 use policies::PolicyContext;
 use serde_json::Value;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::support::cost;
+use testkit::golden::cost;
 
 const BLOCK_TOKENS: u32 = 512;
 
@@ -86,15 +86,12 @@ fn hits(workload: &Workload, policy: &str, capacity_blocks: u64) -> Vec<u32> {
         workload.distinct_blocks(),
         cost.as_ref(),
     );
-    let requests = (0..).zip(workload.requests());
-    requests
-        .map(|(index, request)| {
-            cache
-                .serve(index, request, None, &mut policy)
-                .counters
-                .hit_blocks as u32
-        })
-        .collect()
+    let mut hits = Vec::new();
+    let requests = Replay::without_hints(workload.requests());
+    cache.replay(requests, &mut policy, |served| {
+        hits.push(served.outcome.counters.hit_blocks as u32);
+    });
+    hits
 }
 
 #[test]

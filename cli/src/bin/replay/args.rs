@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use cache::EvictUnit;
 use clap::{Parser, Subcommand, ValueEnum};
-use cli::args::{Capacities, Effort, Input, Policies, Threads};
-use cli::output::Output;
+use cli::args::{Capacities, Common, Effort, Policies};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +45,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) common: Common,
 
     #[command(flatten)]
     pub(crate) policies: Policies,
@@ -73,12 +72,6 @@ pub(crate) struct Replay {
     /// Write what happened to each measured request (Parquet). For a single run.
     #[arg(long, value_name = "FILE")]
     pub(crate) per_request: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use cli::output::{Forms, check_writable};
-use cli::progress::TerminalProgress;
 use experiment::{Replayed, Replays};
 use reports::{csv, policy_matrix, replay_page};
 use trace::ResultWriter;
@@ -12,15 +11,8 @@ use trace::ResultWriter;
 use crate::args::Replay;
 
 pub(crate) fn replay(args: &Replay) -> Result<()> {
-    // Everything that can be wrong is checked before anything is loaded.
     let policies = args.policies.factories()?;
     check_per_request(args, policies.len())?;
-    args.output.check()?;
-    let prices = args.input.prices()?;
-    args.threads.start()?;
-    let progress = TerminalProgress::default();
-    let capacities = &args.capacities.capacities;
-    let experiment = args.input.experiment(prices, capacities, &progress)?;
     let replays = Replays {
         policies,
         evict_unit: args.evict_unit.map(Into::into),
@@ -29,12 +21,14 @@ pub(crate) fn replay(args: &Replay) -> Result<()> {
         timings: args.timings,
         per_request: args.per_request.is_some(),
     };
-    let replayed = experiment.replay(&replays, &progress)?;
-    progress.finish();
+    let capacities = &args.capacities.capacities;
+    let replayed = args.common.ask(capacities, |experiment, progress| {
+        experiment.replay(&replays, progress)
+    })?;
     if let Some(path) = &args.per_request {
         write_requests(path, &replayed)?;
     }
-    args.output.emit(&Forms {
+    args.common.output.emit(&Forms {
         record: &replayed.report,
         page: &replay_page,
         markdown: Some(&policy_matrix),
@@ -47,8 +41,9 @@ fn check_per_request(args: &Replay, policies: usize) -> Result<()> {
     let Some(path) = &args.per_request else {
         return Ok(());
     };
-    let prices = params::split_list(&args.input.cost).len();
-    let runs = args.input.traces.len() * args.capacities.capacities.len() * policies * prices;
+    let prices = params::split_list(&args.common.input.cost).len();
+    let runs =
+        args.common.input.traces.len() * args.capacities.capacities.len() * policies * prices;
     if runs > 1 {
         bail!(
             "--per-request is for a single run, and this makes {runs}: name one trace, capacity, cost model and policy"

@@ -4,7 +4,7 @@ use policy_api::{Candidate, Ranked, RequestView, Score};
 
 use crate::parts::density::seconds_per_gb;
 use crate::parts::keyed::{LruOrder, Nodes, Rule, lru_order};
-use crate::parts::per_request::PerRequest;
+use crate::parts::per_request::PerEvent;
 
 /// Worth that halves with every half-life. All leaves fade alike, so log2 of it plus last use / half-life orders them once for all:
 ///
@@ -16,7 +16,7 @@ use crate::parts::per_request::PerRequest;
 pub(super) struct Faded {
     half_life_us: f64,
     counts_uses: bool,
-    arrivals_us: PerRequest<i64>,
+    arrivals_us: PerEvent<i64>,
 }
 
 impl Faded {
@@ -25,7 +25,7 @@ impl Faded {
         Self {
             half_life_us: half_life_us.max(1) as f64,
             counts_uses,
-            arrivals_us: PerRequest::new(),
+            arrivals_us: PerEvent::new(),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Rule for Faded {
     }
 
     fn observe(&mut self, request: &RequestView<'_>, path: &[Candidate], nodes: &mut Nodes<Self>) {
-        self.arrivals_us.note(request.index, request.arrival_us);
+        self.arrivals_us.note(request.now, request.arrival_us);
         for node in path {
             let used_us = self.arrivals_us.at(node.last_used);
             let age_us = request.arrival_us.saturating_sub(used_us) as f64;

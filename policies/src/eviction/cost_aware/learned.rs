@@ -110,8 +110,7 @@ impl Learned {
         Keyed::ordered_by(learned, leaves)
     }
 
-    fn class_of(&mut self, leaf: &Candidate, leaves: &mut Aging<LruOrder>) -> u32 {
-        let last = self.last_uses.at(leaf.last_used);
+    fn class_of(&mut self, leaf: &Candidate, last: LastUse, leaves: &mut Aging<LruOrder>) -> u32 {
         let number = self.numbers.of(leaf, last);
         self.known(number, leaves)
     }
@@ -218,8 +217,9 @@ impl Rule for Learned {
         if self.classes == Classes::Session {
             self.sessions.give(leaf.id, Some(leaf.last_session));
         }
-        let since_us = self.last_uses.at(leaf.last_used).arrival_us;
-        let class = self.class_of(leaf, &mut nodes.order);
+        let last = self.last_uses.at(leaf.last_request);
+        let since_us = last.arrival_us;
+        let class = self.class_of(leaf, last, &mut nodes.order);
         if self.watched_since.get(leaf.id) != Some(&since_us) {
             let bucket = self.bucket(since_us);
             self.join(class, bucket);
@@ -276,7 +276,7 @@ impl Rule for Learned {
 
 #[cfg(test)]
 mod tests {
-    use policy_api::{BlockId, EvictionPolicy};
+    use policy_api::{BlockId, EvictionPolicy, RequestIndex};
 
     use super::super::ENTRY;
     use super::*;
@@ -289,7 +289,7 @@ mod tests {
 
     fn request(index: u32, path: &[BlockId]) -> RequestView<'_> {
         RequestView {
-            index,
+            index: RequestIndex(index),
             held_blocks: 1,
             ..view(path)
         }
@@ -315,7 +315,7 @@ mod tests {
     fn what_was_evicted_and_is_asked_for_again_is_a_use() {
         let mut learned = learned(Classes::Kind);
         let piece = |first_block: u32, blocks: u32| Candidate {
-            first_block,
+            first_block: BlockId(first_block),
             blocks,
             ..leaf(1)
         };
@@ -328,7 +328,7 @@ mod tests {
         let Keyed { rule, nodes } = &mut learned;
         let worth = |rule: &Learned| rule.survival.fit(&nobody, Worth::Rate).classes[0][0];
         let before = worth(rule);
-        let path = [9, 10, 11, 12, 13, 14, 15];
+        let path = [9, 10, 11, 12, 13, 14, 15].map(BlockId);
         assert!(rule.used(&request(0, &path), &[], &nodes.order));
         assert!(worth(rule) > before);
         assert_eq!(rule.watched.len(), 1);
@@ -337,14 +337,14 @@ mod tests {
     #[test]
     fn a_conversation_that_goes_on_is_told_from_one_that_begins() {
         let mut learned = learned(Classes::Hazard);
-        let path = [9, 10];
+        let path = [9, 10].map(BlockId);
         // The first request branches off a template, the second goes on from the first, the third from what was evicted.
         learned.observe(&request(0, &path), &[leaf(9)]);
         learned.offer(&leaf(1));
         learned.observe(&request(1, &path), &[leaf(1)]);
         learned.evicted(&leaf(1), true);
         learned.rule.watched.remember(
-            10,
+            BlockId(10),
             1,
             EvictedLeaf {
                 class: 0,
@@ -353,12 +353,14 @@ mod tests {
             },
         );
         learned.observe(&request(2, &path), &[leaf(9)]);
-        let classes = [0, 1, 2].map(|last_used| {
+        let classes = [0, 1, 2].map(|index| {
             let leaf = Candidate {
-                last_used,
+                last_request: RequestIndex(index),
                 ..leaf(1)
             };
-            learned.rule.class_of(&leaf, &mut learned.nodes.order)
+            let last = learned.rule.last_uses.at(leaf.last_request);
+            let leaves = &mut learned.nodes.order;
+            learned.rule.class_of(&leaf, last, leaves)
         });
         assert!(classes[0] != classes[1] && classes[1] == classes[2]);
     }

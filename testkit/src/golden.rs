@@ -1,4 +1,6 @@
-//! What the tests of this crate share; above all, the golden cases as workloads.
+//! The golden cases as workloads, and the reference cost models by name.
+
+#![allow(clippy::unwrap_used, reason = "only tests use it, and a test may fail")]
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,15 +10,23 @@ use serde_json::Value;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub(crate) struct Golden {
-    pub(crate) name: String,
-    pub(crate) workload: Workload,
-    pub(crate) facts: Value,
-    pub(crate) expected: Value,
+/// A case with known answers.
+pub struct Golden {
+    /// Its name.
+    pub name: String,
+    /// Its requests.
+    pub workload: Workload,
+    /// What is true of the trace itself.
+    pub facts: Value,
+    /// The right answers.
+    pub expected: Value,
 }
 
 /// A cost model of the reference model and GPU.
-pub(crate) fn cost(name: &str) -> PricedCost {
+///
+/// # Panics
+/// If there is none of that name.
+pub fn cost(name: &str) -> PricedCost {
     roofline::cost_model(
         name,
         &Model::named("course-7b").unwrap(),
@@ -26,7 +36,10 @@ pub(crate) fn cost(name: &str) -> PricedCost {
 }
 
 /// All golden cases, in order of their names; `None` where there are none.
-pub(crate) fn golden_cases() -> Option<Vec<Golden>> {
+///
+/// # Panics
+/// If a case is not well formed.
+pub fn golden_cases() -> Option<Vec<Golden>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/golden");
     let Ok(entries) = fs::read_dir(&folder) else {
         println!("skipped: no ../shared");
