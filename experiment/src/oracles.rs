@@ -211,6 +211,7 @@ impl Experiment {
             trace_index,
             trace: loaded.path.display().to_string(),
             cost: pricing.cost.name.clone(),
+            calibration: pricing.cost.calibration.clone(),
             model: pricing.model.name.clone(),
             gpu: pricing.gpu.name.clone(),
             warmup_requests: self.warmup.requests(workload.requests().len()),

@@ -15,6 +15,8 @@ pub struct OracleSetting {
     pub trace: String,
     /// Cost model.
     pub cost: String,
+    /// The measured efficiencies that it uses; null where the cost model uses none.
+    pub calibration: Option<String>,
     /// Model whose prefill is priced.
     pub model: String,
     /// GPU that it runs on.

@@ -86,6 +86,7 @@ pub(crate) fn costs() -> Vec<PricedCost> {
     let named = ["course", "course-linear", "causal"].map(cost);
     let floored = PricedCost {
         name: "floored".to_owned(),
+        calibration: None,
         cost: Arc::new(Floored),
     };
     named.into_iter().chain([floored]).collect()
