@@ -362,7 +362,7 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
     let folds = usize::from(args.folds);
     let table = calibrate::validate(&measurements, calibration.as_ref(), split, folds)?;
     if table.is_empty() {
-        bail!("nothing was held out: there is one model only, or no operator that is predicted");
+        bail!("the files hold no measurement of an operator that is predicted");
     }
     print.records(&table, errors_page)?;
     let past = |limit: Option<f64>, of: fn(&calibrate::Errors) -> f64| {
