@@ -84,6 +84,11 @@ impl AtomicFile {
         })
     }
 
+    /// What was written, to read again or to mend.
+    pub(crate) fn as_file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
     /// Gives the file its final name.
     ///
     /// # Errors

@@ -1,11 +1,8 @@
 //! A trace file into its loaded form.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use policy_api::{Hints, Request};
-use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::columns::COLUMN;
 use crate::error::{Fault, TraceError};
@@ -74,7 +71,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Loaded, TraceError> {
         workload: workload.finish(meta.provenance),
         content: meta.content,
         path: path.to_owned(),
-        xxh3: hash_file(path).map_err(|source| TraceError::io(path, source))?,
+        xxh3: reader.xxh3().unwrap_or_default(),
     })
 }
 
@@ -258,16 +255,4 @@ fn request(builder: &mut WorkloadBuilder, row: &Row<'_>) -> Result<Request, Faul
         prompt_blocks: prompt_blocks(row.prompt_tokens, builder.block_tokens()),
         seen_blocks: 0,
     })
-}
-
-fn hash_file(path: &Path) -> std::io::Result<u64> {
-    let mut file = File::open(path)?;
-    let mut hasher = Xxh3Default::new();
-    let mut buffer = vec![0; 1 << 18];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.digest()),
-            read => hasher.update(&buffer[..read]),
-        }
-    }
 }

@@ -27,9 +27,9 @@ pub struct OverBudget {
 }
 
 impl Default for MemoryBudget {
-    /// What the process was given, else half of what is available to it.
+    /// What the process was given, else half of what the machine has.
     fn default() -> Self {
-        Self::new(*ASKED_BYTES.get_or_init(|| available_bytes() / 2))
+        Self::new(*ASKED_BYTES.get_or_init(|| machine_bytes() / 2))
     }
 }
 
@@ -72,13 +72,14 @@ impl MemoryBudget {
     }
 }
 
-/// The least of what the machine has free, the control group allows and the process may address.
-fn available_bytes() -> u64 {
+/// The least of what the machine has, the control group allows and the process may address. What happens to be free does
+/// not count: the same command must not fail on a busy day.
+fn machine_bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let free = after(&read("/proc/meminfo"), "MemAvailable:").map(|kib| kib.saturating_mul(1024));
+    let total = after(&read("/proc/meminfo"), "MemTotal:").map(|kib| kib.saturating_mul(1024));
     let group = read("/sys/fs/cgroup/memory.max").trim().parse().ok();
     let address_space = after(&read("/proc/self/limits"), "Max address space");
-    let known = [free, group, address_space].into_iter().flatten().min();
+    let known = [total, group, address_space].into_iter().flatten().min();
     known.unwrap_or(UNKNOWN_MACHINE_BYTES)
 }
 
@@ -108,6 +109,6 @@ mod tests {
         assert_eq!(after(limits, "Max address space"), Some(4_096_000_000));
         let free = "Max address space         unlimited            unlimited            bytes";
         assert_eq!(after(free, "Max address space"), None);
-        assert!(available_bytes() > 1 << 20);
+        assert!(machine_bytes() > 1 << 20);
     }
 }

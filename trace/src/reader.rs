@@ -20,6 +20,7 @@ use crate::memory::MemoryBudget;
 use crate::meta::{Content, KEY_CONTENT, Meta};
 use crate::row::Row;
 use crate::schema::{Column, PROMPT, PROMPT_BLOCKS, body_columns};
+use crate::seal::{FileHash, SEALED_BY, hash_file};
 
 /// List elements to decode at a time, about: what bounds the memory.
 const BATCH_ELEMENTS: u64 = 1 << 20;
@@ -36,6 +37,8 @@ pub struct TraceReader {
     batch: Option<Columns>,
     at: usize,
     rows: u64,
+    sealed: bool,
+    xxh3: Option<u64>,
 }
 
 impl TraceReader {
@@ -54,6 +57,7 @@ impl TraceReader {
         check_names(path, builder.schema())?;
         let meta = read_meta(path, builder.metadata(), builder.schema(), block_tokens)?;
         check_columns(path, builder.schema(), meta.content)?;
+        let sealed = builder.metadata().file_metadata().created_by() == Some(SEALED_BY);
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
         let wanted = columns(meta.content);
         check_pages(path, builder.metadata(), &wanted)?;
@@ -79,6 +83,8 @@ impl TraceReader {
             batch: None,
             at: 0,
             rows: 0,
+            sealed,
+            xxh3: None,
         })
     }
 
@@ -95,6 +101,11 @@ impl TraceReader {
     /// Tokens or block ids of the file's two list columns, as the file's footer counts them.
     pub fn total_elements(&self) -> u64 {
         self.total_elements
+    }
+
+    /// xxh3 (64 bit) of the file's bytes, once the last row was read.
+    pub(crate) fn xxh3(&self) -> Option<u64> {
+        self.xxh3
     }
 
     /// The next row, `None` after the last.
@@ -144,14 +155,30 @@ impl TraceReader {
         })?;
         self.at = 0;
         self.batch = columns;
-        if self.batch.is_none() && self.rows != self.total_rows {
+        if self.batch.is_none() {
+            self.check_end()?;
+        }
+        Ok(self.batch.is_some())
+    }
+
+    /// After the last row: whether these were all, and the bytes those that were written.
+    fn check_end(&mut self) -> Result<(), TraceError> {
+        if self.rows != self.total_rows {
             let reason = format!(
                 "{} rows read; its footer says {}",
                 self.rows, self.total_rows
             );
             return Err(TraceError::not_parquet(&self.path, &reason));
         }
-        Ok(self.batch.is_some())
+        let io = |fault| TraceError::io(&self.path, fault);
+        let mut file = File::open(&self.path).map_err(io)?;
+        let FileHash { xxh3, intact } = hash_file(&mut file).map_err(io)?;
+        if intact == Some(false) || (self.sealed && intact.is_none()) {
+            let reason = "damaged: its bytes are not those that were written (checksum)";
+            return Err(TraceError::not_parquet(&self.path, &reason));
+        }
+        self.xxh3 = Some(xxh3);
+        Ok(())
     }
 }
 

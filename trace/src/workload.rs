@@ -1,5 +1,7 @@
 //! The loaded form of a trace: decoded once, ids made dense once, then shared by every run.
 
+use std::collections::hash_map::Entry;
+
 use policy_api::{BlockId, Hints, Request};
 use rustc_hash::FxHashMap;
 
@@ -196,15 +198,20 @@ impl WorkloadBuilder {
         let mut position = 0;
         request.seen_blocks = 0;
         while position < path.len() {
-            let known = self.dense.get(&path[position]).copied();
-            if let Some(block) = known {
-                self.check_parent(block, parent, position)?;
-                let followed = self.follow(block, path, position);
-                position += followed;
-                request.seen_blocks += u32::try_from(followed).unwrap_or(u32::MAX);
-            } else {
-                self.append_fresh(path[position], parent)?;
-                position += 1;
+            let id = path[position];
+            match self.dense.entry(id) {
+                Entry::Occupied(known) => {
+                    let block = *known.get();
+                    self.check_parent(block, parent, position)?;
+                    let followed = self.follow(block, path, position);
+                    position += followed;
+                    request.seen_blocks += u32::try_from(followed).unwrap_or(u32::MAX);
+                }
+                Entry::Vacant(place) => {
+                    place.insert(next_block(&self.sparse)?);
+                    self.append_fresh(id, parent);
+                    position += 1;
+                }
             }
             parent = *self.workload.arena.last().unwrap_or(&NO_BLOCK);
         }
@@ -244,18 +251,12 @@ impl WorkloadBuilder {
         followed
     }
 
-    fn append_fresh(&mut self, id: u64, parent: BlockId) -> Result<(), BuildError> {
-        let block = u32::try_from(self.sparse.len())
-            .ok()
-            .filter(|&block| block < NO_BLOCK.0 - 1)
-            .map(BlockId)
-            .ok_or(BuildError::TooManyBlocks)?;
-        self.dense.insert(id, block);
+    /// Appends the block that [`next_block`] gave a name.
+    fn append_fresh(&mut self, id: u64, parent: BlockId) {
+        self.workload.arena.push(BlockId(self.sparse.len() as u32));
         self.sparse.push(id);
         self.latest.push(self.workload.requests.len());
         self.workload.parents.push(parent);
-        self.workload.arena.push(block);
-        Ok(())
     }
 
     /// Records the hints of the request pushed last. Requests without any get the default.
@@ -363,6 +364,15 @@ const TOO_MANY_NAMES: &str = "a trace has at most 65,536 kinds and as many tools
 
 /// Most blocks to reserve room for on the word of a file's footer.
 const MAX_ROOM: usize = 1 << 28;
+
+/// The dense id of the next distinct block.
+fn next_block(sparse: &[u64]) -> Result<BlockId, BuildError> {
+    u32::try_from(sparse.len())
+        .ok()
+        .filter(|&block| block < NO_BLOCK.0 - 1)
+        .map(BlockId)
+        .ok_or(BuildError::TooManyBlocks)
+}
 
 /// The index of `name`, added at the end where it is new.
 fn intern(names: &mut Vec<String>, known: &mut FxHashMap<String, u16>, name: &str) -> Option<u16> {

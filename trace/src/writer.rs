@@ -19,6 +19,7 @@ use crate::error::TraceError;
 use crate::meta::{Content, KEY_BLOCK_TOKENS, Meta};
 use crate::row::Row;
 use crate::schema::body_columns;
+use crate::seal::{KEY_SEAL, SEALED_BY, UNSEALED, seal};
 
 /// List elements buffered before they are encoded, and rows likewise.
 const BATCH_ELEMENTS: usize = 1 << 20;
@@ -93,11 +94,12 @@ impl TraceWriter {
     /// Where the file cannot be written or renamed.
     pub fn finish(mut self) -> Result<u64, TraceError> {
         self.encode()?;
-        let file = self
+        let mut file = self
             .parquet
             .into_inner()
             .map_err(|fault| write_error(&self.path, fault))?;
-        file.commit()
+        seal(file.as_file())
+            .and_then(|()| file.commit())
             .map_err(|source| TraceError::io(&self.path, source))?;
         Ok(self.rows)
     }
@@ -126,9 +128,12 @@ fn properties(meta: &Meta) -> WriterProperties {
     let pairs = meta
         .pairs()
         .into_iter()
+        .chain([(KEY_SEAL, UNSEALED.to_owned())])
         .map(|(key, value)| KeyValue::new(key.to_owned(), value))
         .collect();
-    let builder = compressed().set_key_value_metadata(Some(pairs));
+    let builder = compressed()
+        .set_created_by(SEALED_BY.to_owned())
+        .set_key_value_metadata(Some(pairs));
     body_columns(meta.content)
         .into_iter()
         .fold(builder, |builder, column| {

@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed (nothing is written then), 2 wrong usage.";
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Cli {
-    /// Memory that a trace or an input may take, such as 16GB [default: half of what is free].
+    /// Memory that a trace or an input may take, such as 16GB [default: half of what the machine has].
     #[arg(long, global = true, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
     #[command(subcommand)]
