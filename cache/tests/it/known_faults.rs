@@ -2,7 +2,7 @@
 
 use cache::{EvictUnit, Usage};
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Pair, RequestView, Victim, WithdrawReason,
+    AdmissionPolicy, Candidate, EvictionPolicy, Inspect, Pair, PolicyCall, RequestView,
 };
 
 use testkit::{SmallTrace, ask};
@@ -202,43 +202,23 @@ fn case_20_22_rates_count_all_tokens() {
     assert_eq!((hits[1] * 4, trace.requests[1].prompt_tokens), (4, 9));
 }
 
-/// Asks for a victim before every admission, and refuses the newcomer when `refuse` says so.
-struct Asking {
-    inner: Pair,
-    refuse: bool,
+/// Asks for a rival if it is told to, and keeps the third request out.
+struct KeepsOut {
+    needs_rival: bool,
 }
 
-impl EvictionPolicy for Asking {
-    fn offer(&mut self, candidate: &Candidate) {
-        self.inner.offer(candidate);
-    }
-    fn withdraw(&mut self, id: NodeId, why: WithdrawReason) {
-        self.inner.withdraw(id, why);
-    }
-    fn victim(&mut self) -> Option<Victim> {
-        let victim = self.inner.victim();
-        assert_eq!(self.inner.victim(), victim);
-        victim
-    }
-    fn evicted(&mut self, evicted: &Candidate, whole: bool) {
-        self.inner.evicted(evicted, whole);
-    }
-}
-
-impl AdmissionPolicy for Asking {
+impl AdmissionPolicy for KeepsOut {
     fn needs_rival(&self) -> bool {
-        self.refuse
+        self.needs_rival
     }
     fn admit(&mut self, request: &RequestView<'_>, rival: Option<&Candidate>) -> u32 {
         assert!(
             rival.is_none_or(|rival| !request.path.contains(&rival.last_block)),
             "the rival is its own prefix"
         );
-        let refused = request.index.0 == 2;
-        if refused {
-            request.held_blocks
-        } else {
-            self.inner.admit(request, rival)
+        match request.index.0 {
+            2 => request.held_blocks,
+            _ => request.path.len() as u32,
         }
     }
 }
@@ -248,12 +228,16 @@ impl AdmissionPolicy for Asking {
 fn case_23_asking_for_a_victim_changes_nothing() {
     let asks = [&[1][..], &[2], &[3], &[1], &[4], &[2], &[5], &[1]].map(ask);
     let trace = SmallTrace::new(&asks);
-    let residents = |refuse| {
+    let residents = |needs_rival| {
         let mut cache = trace.cache(2, EvictUnit::Block);
-        let mut asking = Asking {
-            inner: policy("lru", 2),
-            refuse,
+        let pair = Pair {
+            admission: Box::new(KeepsOut { needs_rival }),
+            ..policy("lru", 2)
         };
+        let mut asking = Inspect::new(pair, |pair: &mut Pair, _: PolicyCall<'_>| {
+            let victim = pair.victim();
+            assert_eq!(pair.victim(), victim, "asked twice");
+        });
         let mut after_each = Vec::new();
         for index in 0..trace.requests.len() {
             trace.serve(index, &mut cache, &mut asking);
