@@ -89,7 +89,7 @@ impl Cache<'_> {
         if self
             .blocks_of(node)
             .iter()
-            .any(|block| self.owner[*block as usize] != id.0)
+            .any(|block| self.owner[block.index()] != id.0)
         {
             return wrong("does not own its blocks");
         }

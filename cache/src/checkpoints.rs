@@ -171,7 +171,7 @@ impl Cache<'_> {
         policy: &mut dyn Policy,
     ) -> NodeId {
         let block = self.arena[request.path_start + depth as usize - 1];
-        let id = NodeId(self.owner[block as usize]);
+        let id = NodeId(self.owner[block.index()]);
         let node = &self.nodes[id];
         if node.end_blocks() == depth {
             return id;

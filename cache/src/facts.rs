@@ -139,9 +139,9 @@ impl<'t> Cache<'t> {
             .prefill(u64::from(request.prompt_tokens), self.tokens(hit_blocks))
     }
 
-    /// What it takes to prefill `total` blocks of which the first `cached` are cached.
+    /// What losing the blocks from `cached` to `total` adds to a prompt that goes on.
     fn prefill_blocks(&self, total: u32, cached: u32) -> Work {
-        self.cost.prefill(self.tokens(total), self.tokens(cached))
+        self.cost.marginal(self.tokens(total), self.tokens(cached))
     }
 
     pub(crate) fn tokens(&self, blocks: u32) -> u64 {

@@ -116,7 +116,7 @@ impl Error for NoRoom {}
 /// #     capacity_bytes: 3, block_bytes: 1, block_tokens: 16, evict_unit: EvictUnit::Block, state: None,
 /// # };
 /// # let mut policy = Any::default();
-/// let arena = [0, 1, 2, 3];
+/// let arena = [0, 1, 2, 3].map(BlockId);
 /// let first = Request { path_start: 0, path_blocks: 2, prompt_tokens: 33, ..Request::default() };
 /// let second = Request { path_start: 2, ..first };
 /// let mut cache = Cache::new(config, &arena, 4, &Free);

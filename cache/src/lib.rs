@@ -101,7 +101,7 @@ const EVICTED: u32 = u32::MAX - 1;
 /// }
 ///
 /// // Two prompts of two blocks and one token more. They share their first block.
-/// let arena = [0, 1, 0, 2];
+/// let arena = [0, 1, 0, 2].map(BlockId);
 /// let first = Request {
 ///     path_start: 0, path_blocks: 2, prompt_blocks: 2, prompt_tokens: 33, ..Request::default()
 /// };
@@ -214,16 +214,14 @@ impl<'t> Cache<'t> {
 
     /// Whether the block is resident.
     pub fn is_resident(&self, block: BlockId) -> bool {
-        self.owner[block as usize] < EVICTED
+        self.owner[block.index()] < EVICTED
     }
 
     /// All resident blocks in ascending order.
     pub fn resident_blocks(&self) -> Vec<BlockId> {
-        (0..)
-            .zip(&self.owner)
-            .filter(|(_, owner)| **owner < EVICTED)
-            .map(|(block, _)| block)
-            .collect()
+        let owners = (0..).zip(&self.owner);
+        let resident = owners.filter(|(_, owner)| **owner < EVICTED);
+        resident.map(|(block, _)| BlockId(block)).collect()
     }
 
     /// The blocks at whose end a state is saved, in ascending order; checkpoint models only.
@@ -272,7 +270,7 @@ impl<'t> Cache<'t> {
     /// The node that holds the last of the first `depth_blocks` blocks of a path, all of which are resident.
     fn node_at(&self, path: &[BlockId], depth_blocks: u32) -> Option<NodeId> {
         let last = path[depth_blocks.checked_sub(1)? as usize];
-        Some(NodeId(self.owner[last as usize]))
+        Some(NodeId(self.owner[last.index()]))
     }
 
     /// The event is over.

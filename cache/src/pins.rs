@@ -73,7 +73,7 @@ impl Cache<'_> {
     /// Takes one pin from every node of the path that ends with a block, the deepest first. A node that nobody pins any more is
     /// evictable again, or is dropped if nobody ever finished with it.
     pub(crate) fn release(&mut self, last_block: Option<BlockId>, policy: &mut dyn Policy) {
-        let mut next = last_block.map(|block| NodeId(self.owner[block as usize]));
+        let mut next = last_block.map(|block| NodeId(self.owner[block.index()]));
         while let Some(id) = next {
             let node = &mut self.nodes[id];
             node.pins -= 1;

@@ -185,7 +185,7 @@ impl<'t> Cache<'t> {
     fn disown(&mut self, id: NodeId, kept: u32, why: u32) {
         let node = &self.nodes[id];
         for &block in &self.arena[node.start + kept as usize..node.start + node.blocks as usize] {
-            self.owner[block as usize] = why;
+            self.owner[block.index()] = why;
         }
     }
 

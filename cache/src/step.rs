@@ -123,7 +123,7 @@ impl Cache<'_> {
     pub(crate) fn note_reaccessed(&mut self, missing: &[BlockId]) -> u32 {
         let mut reaccessed = 0;
         for &block in missing {
-            let owner = &mut self.owner[block as usize];
+            let owner = &mut self.owner[block.index()];
             if *owner == EVICTED {
                 *owner = ABSENT;
                 reaccessed += 1;

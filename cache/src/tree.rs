@@ -123,7 +123,7 @@ impl Cache<'_> {
     /// Writes down who holds a stretch of the arena.
     pub(crate) fn own(&mut self, stretch: Range<usize>, id: NodeId) {
         for &block in &self.arena[stretch] {
-            self.owner[block as usize] = id.0;
+            self.owner[block.index()] = id.0;
         }
     }
 

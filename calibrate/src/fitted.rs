@@ -2,9 +2,9 @@
 //! they are fitted to.
 
 use roofline::{
-    AllReduce, AllReduceRates, Calibration, DecodeAttention, DecodeRates, Deployment, EngineRates,
-    Gemm, GemmRates, Gpu, HostCopy, HostRates, Kernel, KernelTiming, Model, PrefillAttention,
-    PrefillRates, RooflineError, Stream, StreamRates, WholePrefill,
+    AllReduce, AllReduceRates, Calibration, DecodeAttention, DecodeRates, Deployment, EnginePasses,
+    EngineRates, Gemm, GemmRates, Gpu, HostCopy, HostRates, Kernel, KernelTiming, Model,
+    PrefillAttention, PrefillRates, RooflineError, Stream, StreamRates,
 };
 
 use crate::measurement::{Measurement, TimedWork, WHOLE_PREFILL};
@@ -45,11 +45,11 @@ pub(crate) trait Fitted: Clone {
 
 /// `field: [low, start, high]` for each parameter, so that bounds and field agree; then constants that are none.
 macro_rules! parameters {
-    ($($field:ident: [$low:expr, $start:expr, $high:expr]),+ $(; $constant:ident: $value:expr)?) => {
+    ($($field:ident: [$low:expr, $start:expr, $high:expr]),+ $(; $($constant:ident: $value:expr),+)?) => {
         const BOUNDS: &'static [Bounds] =
             &[$(Bounds { low: $low, high: $high }),+];
         fn start() -> Self {
-            Self { $($field: $start,)+ $($constant: $value)? }
+            Self { $($field: $start,)+ $($($constant: $value),+)? }
         }
         fn values(&self) -> Vec<f64> {
             vec![$(self.$field),+]
@@ -163,16 +163,17 @@ impl Fitted for HostRates {
 }
 
 impl Fitted for EngineRates {
-    type Shape = WholePrefill;
+    type Shape = EnginePasses;
     const OPERATOR: &'static str = WHOLE_PREFILL;
     parameters! {
         floor_us: [100.0, 50_000.0, 1e6],
         slowdown: [0.5, 1.2, 5.0],
         long_us: [1e-3, 30.0, 1000.0],
-        batched_us: [1e-3, 10.0, 1000.0]
+        batched_us: [1e-3, 10.0, 1000.0];
+        engine: String::new(), version: String::new()
     }
 
-    fn seconds(&self, _gpu: &Gpu, prefill: &WholePrefill) -> f64 {
+    fn seconds(&self, _gpu: &Gpu, prefill: &EnginePasses) -> f64 {
         Self::seconds(self, prefill)
     }
 
@@ -180,7 +181,7 @@ impl Fitted for EngineRates {
         of: &Measurement,
         gpu: &Gpu,
         base: &Calibration,
-    ) -> Result<Option<WholePrefill>, RooflineError> {
+    ) -> Result<Option<EnginePasses>, RooflineError> {
         let TimedWork::Prefill {
             gpus,
             batch,
@@ -189,19 +190,23 @@ impl Fitted for EngineRates {
         else {
             return Ok(None);
         };
+        let kernels = Calibration {
+            engine: None,
+            ..base.clone()
+        };
         let deployment = Deployment {
             model: &Model::named(&of.model)?,
             gpu,
             gpus,
-            timing: KernelTiming::Calibrated(base),
+            timing: KernelTiming::Calibrated(&kernels),
         };
         let pass = deployment.prefill_time(u64::from(batch), 0, u64::from(prompt_tokens));
-        Ok(Some(WholePrefill {
-            tokens: f64::from(batch) * f64::from(prompt_tokens),
-            batched: batch > 1,
-            gpus: f64::from(gpus),
-            kernel_seconds: pass.total.seconds,
-        }))
+        Ok(Some(EnginePasses::one(
+            f64::from(batch) * f64::from(prompt_tokens),
+            f64::from(batch),
+            gpus,
+            pass.total.seconds,
+        )))
     }
 
     fn place(calibration: &mut Calibration) -> &mut Self {

@@ -13,6 +13,8 @@ pub struct Measurement {
     pub model: String,
     /// What ran.
     pub work: TimedWork,
+    /// The operator's name there, where several of one shape are told apart by it; else empty.
+    pub label: String,
     /// How long it took, seconds.
     pub seconds: f64,
 }

@@ -10,7 +10,7 @@ use crate::measurement::{Measurement, TimedWork};
 /// Fewer weights or head shapes than this cannot be split by; the whole shape is the key then.
 const FEWEST_KEYS: usize = 6;
 
-/// One shape and its time: the median of all measurements of it in one source and model.
+/// One shape and its time: the median of all measurements of it in one source and model, by the operator's name where it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct FitRow<S> {
     pub(crate) shape: S,
@@ -25,13 +25,13 @@ pub(crate) fn rows<R: Fitted>(
     gpu: &Gpu,
     base: &Calibration,
 ) -> Result<Vec<FitRow<R::Shape>>, RooflineError> {
-    let mut of_shape: BTreeMap<(&str, String), Vec<&Measurement>> = BTreeMap::new();
+    let mut of_shape: BTreeMap<(&str, String, &str), Vec<&Measurement>> = BTreeMap::new();
     for of in measurements {
-        let key = (of.model.as_str(), shape_key(&of.work));
+        let key = (of.model.as_str(), shape_key(&of.work), of.label.as_str());
         of_shape.entry(key).or_default().push(of);
     }
     let mut rows = Vec::new();
-    for ((model, _), of) in of_shape {
+    for ((model, _, _), of) in of_shape {
         let Some(shape) = R::shape(of[0], gpu, base)? else {
             continue;
         };

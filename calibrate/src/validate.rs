@@ -43,14 +43,20 @@ pub struct ErrorRow {
     pub datasheet: Errors,
     /// With the course's constant utilisation.
     pub constant: Errors,
-    /// With fitted efficiencies, on shapes (or a model) that the fit did not see.
-    pub calibrated: Errors,
+    /// With the calibration in force, as it is: what a user gets.
+    pub as_shipped: Errors,
+    /// That calibration was fitted to measurements of this operator from this kind of file, so `as_shipped` does not show how it
+    /// does elsewhere.
+    pub seen_by_the_fit: bool,
+    /// With efficiencies fitted anew to this source alone, on shapes (or a model) that the fit did not see; null where nothing
+    /// can be held out.
+    pub refit: Option<Errors>,
 }
 
 /// Prediction errors by operator and range of shapes.
 ///
-/// With a `calibration` that one is tried on every row. Without, the rows of each operator, GPU and source are split
-/// into `fold_count` parts by `split`, and each part is predicted by a fit to the others.
+/// A `calibration`, or else each GPU's own, is tried as it is on every row. For `refit`, the rows of each operator, GPU and source
+/// are split into `fold_count` parts by `split`, and each part is predicted by a fit to the others.
 ///
 /// # Errors
 /// [`RooflineError::UnknownName`] for a GPU or model in the measurements that is no preset.
@@ -77,7 +83,6 @@ pub fn validate(
         let group = OperatorGroup {
             gpu,
             base,
-            refit: calibration.is_none(),
             split,
             fold_count,
             source,
@@ -99,7 +104,6 @@ pub fn validate(
 struct OperatorGroup {
     gpu: Gpu,
     base: Calibration,
-    refit: bool,
     split: Split,
     fold_count: usize,
     source: &'static str,
@@ -110,23 +114,18 @@ struct RowErrors {
     range: &'static str,
     datasheet: f64,
     constant: f64,
-    calibrated: f64,
+    as_shipped: f64,
+    refit: Option<f64>,
 }
 
 impl OperatorGroup {
     fn errors<R: Fitted>(&self, of: &[&Measurement]) -> Result<Vec<ErrorRow>, RooflineError> {
         let rows = rows::<R>(of, &self.gpu, &self.base)?;
-        let predicted = if self.refit {
-            self.held_out::<R>(&rows)
-        } else {
-            self.as_is::<R>(&rows)
-        };
-        let mut tried = Vec::new();
-        for (row, predicted) in rows.iter().zip(predicted) {
-            if let Some(predicted) = predicted {
-                tried.push(self.tried(row, predicted)?);
-            }
-        }
+        let refits = self.held_out::<R>(&rows);
+        let tried = rows.iter().zip(refits);
+        let tried: Vec<_> = tried
+            .map(|(row, refit)| self.tried(row, refit))
+            .collect::<Result<_, _>>()?;
         let ranges: BTreeSet<&str> = tried.iter().map(|t| t.range).collect();
         let mut table = Vec::new();
         for range in std::iter::once("all").chain(ranges) {
@@ -139,14 +138,6 @@ impl OperatorGroup {
             }
         }
         Ok(table)
-    }
-
-    fn as_is<R: Fitted>(&self, rows: &[FitRow<R::Shape>]) -> Vec<Option<f64>> {
-        let mut base = self.base.clone();
-        let rates = R::place(&mut base);
-        rows.iter()
-            .map(|row| Some(rates.seconds(&self.gpu, &row.shape)))
-            .collect()
     }
 
     /// Predictions by fits that did not see the row's fold; none where the shape was among what they saw.
@@ -175,17 +166,22 @@ impl OperatorGroup {
         predicted
     }
 
-    fn tried<S>(&self, row: &FitRow<S>, predicted: f64) -> Result<RowErrors, RooflineError> {
+    fn tried<S>(&self, row: &FitRow<S>, refit: Option<f64>) -> Result<RowErrors, RooflineError> {
         let error = |seconds: f64| seconds / row.seconds - 1.0;
         Ok(RowErrors {
             range: range(&self.gpu, &row.work),
             datasheet: error(self.reference(row, KernelTiming::Datasheet)?),
             constant: error(self.reference(row, KernelTiming::Constant(self.gpu.utilisation))?),
-            calibrated: error(predicted),
+            as_shipped: error(self.reference(row, KernelTiming::Calibrated(&self.base))?),
+            refit: refit.map(error),
         })
     }
 
-    fn reference<S>(&self, row: &FitRow<S>, timing: KernelTiming) -> Result<f64, RooflineError> {
+    fn reference<S>(
+        &self,
+        row: &FitRow<S>,
+        timing: KernelTiming<'_>,
+    ) -> Result<f64, RooflineError> {
         match row.work {
             TimedWork::Kernel(kernel) => Ok(timing.seconds(&self.gpu, &kernel)),
             TimedWork::Prefill {
@@ -212,6 +208,7 @@ impl OperatorGroup {
         range: &'static str,
         of: &[&RowErrors],
     ) -> ErrorRow {
+        let refits: Vec<f64> = of.iter().filter_map(|t| t.refit).collect();
         ErrorRow {
             operator,
             gpu: self.gpu.name.clone(),
@@ -220,7 +217,14 @@ impl OperatorGroup {
             shapes: of.len(),
             datasheet: errors(of.iter().map(|t| t.datasheet).collect()),
             constant: errors(of.iter().map(|t| t.constant).collect()),
-            calibrated: errors(of.iter().map(|t| t.calibrated).collect()),
+            as_shipped: errors(of.iter().map(|t| t.as_shipped).collect()),
+            seen_by_the_fit: self.base.gpu == self.gpu.name
+                && self
+                    .base
+                    .fitted
+                    .iter()
+                    .any(|f| f.operator == operator && f.source.contains(self.source)),
+            refit: (!refits.is_empty()).then(|| errors(refits)),
         }
     }
 }

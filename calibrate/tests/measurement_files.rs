@@ -20,7 +20,7 @@ fn header() -> String {
 /// A file as a GPU with the H100's calibration would have left it, every kernel `off` times as slow.
 fn recorded(folder: &Path, off: f64) -> PathBuf {
     let gpu = Gpu::named("h100").unwrap();
-    let calibration = Calibration::named("h100").unwrap();
+    let calibration = Calibration::named("h100-vllm").unwrap();
     let mut text = header() + "\n";
     let mut row = |kernel: Kernel, operator: &str, shape: String| {
         let s = off * calibration.seconds(&gpu, &kernel);
@@ -97,17 +97,17 @@ fn a_fit_to_the_microbenchmarks_predicts_them() {
     let measurements = read_measurements(&recorded(folder.path(), 1.5)).unwrap();
     let (gpu, base) = (
         Gpu::named("h100").unwrap(),
-        Calibration::named("h100").unwrap(),
+        Calibration::named("h100-vllm").unwrap(),
     );
     let fitted = fit_calibration(&gpu, &measurements, &base).unwrap();
     // What was not measured is the base's.
     assert_eq!(fitted.decode_attention, base.decode_attention);
     for row in validate(&measurements, Some(&fitted), Split::Shape, 3).unwrap() {
-        assert!(row.calibrated.median < 0.02, "{row:?}");
+        assert!(row.as_shipped.median < 0.02, "{row:?}");
     }
     let before = validate(&measurements, Some(&base), Split::Shape, 3).unwrap();
     assert!(
-        before.iter().all(|row| row.calibrated.median > 0.3),
+        before.iter().all(|row| row.as_shipped.median > 0.3),
         "{before:?}"
     );
 }
@@ -117,11 +117,20 @@ fn a_calibration_survives_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let measurements = read_measurements(&recorded(folder.path(), 1.2)).unwrap();
     let gpu = Gpu::named("h100").unwrap();
-    let fitted =
-        fit_calibration(&gpu, &measurements, &Calibration::named("h100").unwrap()).unwrap();
+    let fitted = fit_calibration(
+        &gpu,
+        &measurements,
+        &Calibration::named("h100-vllm").unwrap(),
+    )
+    .unwrap();
     let path = folder.path().join("calibration.toml");
     std::fs::write(&path, fitted.to_toml().unwrap()).unwrap();
-    assert_eq!(read_calibration(&path).unwrap(), fitted);
+    let name = path.to_str().unwrap();
+    let named = Calibration {
+        name: name.to_owned(),
+        ..fitted.clone()
+    };
+    assert_eq!(read_calibration(name).unwrap(), named);
     std::fs::write(
         &path,
         fitted
@@ -131,7 +140,7 @@ fn a_calibration_survives_its_file() {
     )
     .unwrap();
     assert!(
-        read_calibration(&path)
+        read_calibration(name)
             .unwrap_err()
             .to_string()
             .contains("overhead_us must be a finite number, 0 or more")
@@ -197,8 +206,12 @@ fn a_gpu_that_was_not_measured_cannot_be_fitted() {
     let folder = tempfile::tempdir().unwrap();
     let measurements = read_measurements(&recorded(folder.path(), 1.0)).unwrap();
     let gpu = Gpu::named("a100").unwrap();
-    let error =
-        fit_calibration(&gpu, &measurements, &Calibration::named("a100").unwrap()).unwrap_err();
+    let error = fit_calibration(
+        &gpu,
+        &measurements,
+        &Calibration::named("a100-vllm").unwrap(),
+    )
+    .unwrap_err();
     assert!(
         error
             .to_string()

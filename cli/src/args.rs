@@ -27,9 +27,14 @@ pub struct Input {
     #[arg(long, value_name = "NAME", default_value = "course-7b")]
     pub model: String,
 
-    /// GPU that it runs on (`roofline gpus` lists them).
+    /// GPU that it runs on: a name (`roofline gpus` lists them), or the path of a TOML file.
     #[arg(long, value_name = "NAME", default_value = "course-h100")]
     pub gpu: String,
+
+    /// Measured efficiencies for `--cost roofline` [default: the GPU's own]: a name (`roofline calibrations` lists them), or the
+    /// path of a file that `roofline fit` wrote.
+    #[arg(long, value_name = "NAME")]
+    pub calibration: Option<String>,
 
     /// Cost models, separated by commas (`roofline costs` lists them).
     #[arg(long, value_name = "LIST", default_value = "course")]
@@ -50,7 +55,14 @@ impl Input {
         if costs.is_empty() {
             bail!("--cost names no cost model");
         }
-        let price = |cost: &String| Ok(Pricing::named(&self.model, &self.gpu, cost)?);
+        let price = |cost: &String| {
+            Ok(Pricing::calibrated(
+                &self.model,
+                &self.gpu,
+                cost,
+                self.calibration.as_deref(),
+            )?)
+        };
         costs.iter().map(price).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use oracle::CertificateError;
 use roofline::RooflineError;
 use trace::TraceError;
 
@@ -48,6 +49,19 @@ pub enum ExperimentError {
         /// Its requests.
         requests: usize,
     },
+    /// A certificate is about something else.
+    #[error(
+        "a certificate is about {trace} under {cost}: give the same traces in the same order, and name the cost model"
+    )]
+    NotCertified {
+        /// The trace.
+        trace: String,
+        /// The cost model.
+        cost: String,
+    },
+    /// A certificate proves nothing, or less than it claims.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A list is empty.
     #[error("nothing to run: name at least one {0}")]
     Empty(&'static str),

@@ -9,10 +9,13 @@
 //! | [`Experiment::brackets`] | what any policy could recover at most, and what some schedule does |
 //! | [`Experiment::curve`] | hits at every capacity, from one pass |
 //! | [`Experiment::regret`] | where a policy loses against the best schedule |
+//! | [`Experiment::certify`] | what any policy could recover at most, with a proof |
+//! | [`Experiment::verify`] | whether such proofs hold |
 //!
 //! What this crate does not know: flags, terminals, and how records are drawn.
 
 mod capacity;
+mod certificates;
 mod error;
 mod experiment;
 mod oracles;
@@ -22,6 +25,7 @@ mod replays;
 mod traces;
 
 pub use capacity::{Capacity, NotACapacity};
+pub use certificates::CertifiedBound;
 pub use error::ExperimentError;
 pub use experiment::{Experiment, Replayed, Replays};
 pub use oracles::{Brackets, CurvePoints, Regrets};

@@ -44,7 +44,7 @@ pub struct Regrets {
 }
 
 /// An oracle that is ready for any capacity of one scenario.
-struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     oracle: Oracle<'a>,
     pricing: &'a Pricing,
     settings: Vec<OracleSetting>,
@@ -163,7 +163,7 @@ impl Experiment {
         Ok(Report::new(self.trace_records(), runs))
     }
 
-    fn need_kv_per_token(&self, what: &'static str) -> Result<(), ExperimentError> {
+    pub(crate) fn need_kv_per_token(&self, what: &'static str) -> Result<(), ExperimentError> {
         self.prices
             .iter()
             .try_for_each(|pricing| pricing.need_kv_per_token(what))
@@ -176,7 +176,10 @@ impl Experiment {
     }
 
     /// One oracle per scenario.
-    fn prepare(&self, progress: &dyn Progress) -> Result<Vec<Prepared<'_>>, ExperimentError> {
+    pub(crate) fn prepare(
+        &self,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Prepared<'_>>, ExperimentError> {
         self.check()?;
         let pairs = self.pairs();
         progress.stage("pricing traces", pairs.len() as u64);
@@ -208,6 +211,7 @@ impl Experiment {
             trace_index,
             trace: loaded.path.display().to_string(),
             cost: pricing.cost.name.clone(),
+            calibration: pricing.cost.calibration.clone(),
             model: pricing.model.name.clone(),
             gpu: pricing.gpu.name.clone(),
             warmup_requests: self.warmup.requests(workload.requests().len()),
@@ -221,7 +225,7 @@ impl Experiment {
 }
 
 /// One job per capacity.
-fn jobs<'p>(
+pub(crate) fn jobs<'p>(
     prepared: &'p Prepared<'_>,
 ) -> impl Iterator<Item = (&'p Oracle<'p>, OracleSetting)> + 'p {
     let settings = prepared.settings.iter();

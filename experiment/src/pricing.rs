@@ -1,7 +1,10 @@
 //! What prefill costs, and what a block weighs.
 
 use oracle::BlockMemory;
-use roofline::{Gpu, Model, PrefixMemory, PricedCost, cost_model, read_model};
+use roofline::{
+    Gpu, Model, PrefixMemory, PricedCost, calibrated_cost_model, read_calibration, read_gpu,
+    read_model,
+};
 use trace::Workload;
 
 use crate::error::ExperimentError;
@@ -20,14 +23,29 @@ pub struct Pricing {
 }
 
 impl Pricing {
-    /// The model, GPU and cost model of those names. The model may also be the path of a Hugging Face `config.json`.
+    /// The model, GPU and cost model of those names. The model may also be the path of a Hugging Face `config.json`,
+    /// the GPU that of a TOML file.
     ///
     /// # Errors
     /// If there is none of a name (the error lists the names), or the model keeps no KV per token.
     pub fn named(model: &str, gpu: &str, cost: &str) -> Result<Self, ExperimentError> {
+        Self::calibrated(model, gpu, cost, None)
+    }
+
+    /// The same with the efficiencies of a calibration: a compiled-in one, or the path of a TOML file; without one, the GPU's own.
+    ///
+    /// # Errors
+    /// As [`Self::named`].
+    pub fn calibrated(
+        model: &str,
+        gpu: &str,
+        cost: &str,
+        calibration: Option<&str>,
+    ) -> Result<Self, ExperimentError> {
         let model = read_model(model)?;
-        let gpu = Gpu::named(gpu)?;
-        let cost = cost_model(cost, &model, &gpu)?;
+        let gpu = read_gpu(gpu)?;
+        let calibration = calibration.map(read_calibration).transpose()?;
+        let cost = calibrated_cost_model(cost, &model, &gpu, calibration.as_ref())?;
         let memory = model.prefix_memory();
         if memory.kv_bytes_per_token == 0 {
             return Err(ExperimentError::NoKv { model: model.name });

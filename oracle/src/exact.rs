@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use policy_api::BlockId;
 use trace::{NO_BLOCK, Request, Workload};
 
 use crate::intervals::Time;
@@ -36,15 +37,15 @@ pub(crate) fn optimum(
     best.into_values().reduce(f64::max)
 }
 
-fn bits(path: &[u32]) -> u32 {
-    path.iter().fold(0, |bits, block| bits | 1 << block)
+fn bits(path: &[BlockId]) -> u32 {
+    path.iter().fold(0, |bits, block| bits | 1 << block.0)
 }
 
 fn hit_blocks(workload: &Workload, request: &Request, resident: u32) -> u32 {
     let held = workload
         .path(request)
         .iter()
-        .take_while(|block| resident >> *block & 1 == 1)
+        .take_while(|block| resident >> block.0 & 1 == 1)
         .zip(0..workload.usable_blocks(request))
         .count();
     u32::try_from(held).expect("few blocks")
@@ -72,7 +73,7 @@ fn leaves(workload: &Workload, set: u32) -> impl Iterator<Item = u32> {
         .clone()
         .map(|block| workload.parents()[block as usize])
         .filter(|parent| *parent != NO_BLOCK)
-        .fold(0_u32, |parents, parent| parents | 1 << parent);
+        .fold(0_u32, |parents, parent| parents | 1 << parent.0);
     blocks
         .map(|block| 1 << block)
         .filter(move |bit| parents & bit == 0)

@@ -1,5 +1,6 @@
 //! The trace as the oracle sees it: intervals between consecutive touches, merged along paths.
 
+use policy_api::BlockId;
 use trace::{Request, Workload};
 
 /// Index of a request in arrival order: the oracle's clock.
@@ -82,10 +83,10 @@ impl Intervals {
             };
             found.close(time, path, usable, &touched);
             for block in path {
-                touched[*block as usize].last = time;
+                touched[block.index()].last = time;
             }
             for block in path.iter().skip(usable) {
-                touched[*block as usize].last_gainless = time + 1;
+                touched[block.index()].last_gainless = time + 1;
             }
             found.ends.push(found.intervals.len());
         }
@@ -93,14 +94,14 @@ impl Intervals {
     }
 
     /// Adds the intervals that end at `time`.
-    fn close(&mut self, time: Time, path: &[u32], usable: usize, touched: &[Touched]) {
+    fn close(&mut self, time: Time, path: &[BlockId], usable: usize, touched: &[Touched]) {
         let mut open = NEVER;
         let mut gainless_above = 0;
         for (depth, block) in path.iter().enumerate() {
             let Touched {
                 last,
                 last_gainless,
-            } = touched[*block as usize];
+            } = touched[block.index()];
             if last == NEVER {
                 return;
             }

@@ -45,16 +45,23 @@
 //! - *Seconds saved* by a hit of `D` blocks: what the prompt costs without any hit, less what it costs after that one.
 
 mod belady;
+mod best;
 mod bracket;
+mod certificate;
 mod curve;
+mod descent;
 mod dual;
+mod dual_search;
 mod flat;
-mod gains;
 mod intervals;
 mod next_use;
+mod oracle;
 mod per_token;
+mod prefix_program;
 mod priced;
 mod priced_trace;
+mod prices;
+mod primal_dual;
 mod record;
 mod regret;
 mod schedule;
@@ -67,9 +74,11 @@ mod exact;
 mod tests;
 
 pub use bracket::{
-    BlockMemory, Bracket, LEAST_GAP_SHARE, Oracle, OracleOptions, Recovered, SecondBounds,
-    TokenBounds,
+    BlockMemory, Bracket, LEAST_GAP_SHARE, OracleOptions, Recovered, SecondBounds, TokenBounds,
 };
+pub use certificate::{Certificate, CertificateError, SharePrices, verify};
 pub use curve::HitCurves;
-pub use record::{CurvePoint, OracleRun, OracleSetting, RegretRun};
-pub use regret::{Evictions, EvictionsBy, Loss, Regret};
+pub use oracle::Oracle;
+pub use record::{
+    CurvePoint, Evictions, EvictionsBy, Loss, OracleRun, OracleSetting, Regret, RegretRun,
+};

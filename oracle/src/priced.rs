@@ -8,10 +8,10 @@ use policy_api::{
 };
 
 use crate::belady::{put_at, whole_path};
-use crate::dual::Prices;
-use crate::gains::GainTrend;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
+use crate::prefix_program::GainTrend;
+use crate::prices::Prices;
 
 /// How the blocks of a path with equal next use are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

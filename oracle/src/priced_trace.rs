@@ -19,6 +19,8 @@ pub(crate) struct PricedTrace<'a> {
     pub(crate) next_use: NextUse,
     /// What a cache of unlimited capacity saves.
     pub(crate) ceiling: Recovered,
+    /// The most seconds that any hit saves per block.
+    pub(crate) most_per_block: f64,
     savings: Savings,
 }
 
@@ -36,6 +38,7 @@ impl<'a> PricedTrace<'a> {
                 hit_tokens: ceiling_blocks * u64::from(workload.block_tokens()),
                 prefill_seconds_recovered: savings.ceiling(&intervals),
             },
+            most_per_block: savings.most_per_block(&intervals),
             savings,
             next_use: NextUse::new(&intervals, Reading::GainOrNever),
             workload,
@@ -120,6 +123,16 @@ impl Savings {
         };
         // An empty sum of floats is -0.
         0.0 + (0..intervals.requests()).map(most).sum::<f64>()
+    }
+
+    fn most_per_block(&self, intervals: &Intervals) -> f64 {
+        let of_request = |time| {
+            let depths = 1..=intervals.gainful_depth(time);
+            let per_block = depths.map(|depth| self.of(time, depth) / f64::from(depth));
+            per_block.fold(0.0, f64::max)
+        };
+        let each = (0..intervals.requests()).map(of_request);
+        each.fold(0.0, f64::max)
     }
 
     fn of(&self, time: Time, hit_blocks: u32) -> f64 {

@@ -4,69 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use cache::Track;
 use policy_api::{Candidate, Inspect, Policy, PolicyCall};
-use serde::Serialize;
 
-use crate::bracket::{Oracle, OracleOptions, Recovered};
+use crate::bracket::OracleOptions;
 use crate::intervals::{NEVER, Time};
+use crate::oracle::Oracle;
 use crate::priced_trace::PricedTrace;
+use crate::record::{Evictions, EvictionsBy, Loss, Regret};
 use crate::schedule::replay_in;
-
-/// A policy against the best feasible schedule at its capacity.
-///
-/// What the schedule gains on the policy in hit blocks is `premature + rejected - lucky`, and the same in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Regret {
-    /// The schedule.
-    pub oracle: Recovered,
-    /// The policy.
-    pub policy: Recovered,
-    /// Hits of the schedule that the policy lost by evicting the blocks before.
-    pub premature: Loss,
-    /// Hits of the schedule that the policy lost by not admitting the blocks.
-    pub rejected: Loss,
-    /// Hits of the policy that the schedule does without.
-    pub lucky: Loss,
-    /// All evictions.
-    pub evictions: Evictions,
-    /// The evictions by each of depth, age, kind and session state.
-    pub by: Vec<EvictionsBy>,
-}
-
-/// Hits that one side has and the other has not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Loss {
-    /// Blocks.
-    pub blocks: u64,
-    /// Seconds of prefill that they save.
-    pub seconds: f64,
-}
-
-/// Evicted blocks, classed by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Evictions {
-    /// Reused while the schedule still holds them.
-    pub premature_blocks: u64,
-    /// Seconds of prefill lost by that.
-    pub premature_seconds: f64,
-    /// Reused, but the schedule does not keep them until then either.
-    pub unaffordable_blocks: u64,
-    /// Never reused: they were kept for nothing.
-    pub dead_weight_blocks: u64,
-    /// How long: slots of the cache times requests since their last use.
-    pub dead_weight_block_requests: u64,
-}
-
-/// The evictions of one bucket of one dimension.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EvictionsBy {
-    /// `depth_blocks`, `age_requests`, `kind` or `session`.
-    pub dimension: &'static str,
-    /// The bucket, in words.
-    pub bucket: String,
-    /// Its evictions.
-    #[serde(flatten)]
-    pub evictions: Evictions,
-}
 
 impl Oracle<'_> {
     /// Replays a policy and compares it, eviction by eviction, with the best feasible schedule of the same capacity. The
@@ -89,7 +33,7 @@ impl Oracle<'_> {
                 |_: &mut &mut dyn Policy, call: PolicyCall<'_>| match call {
                     PolicyCall::Observe { request, .. } => time = request.index.0,
                     PolicyCall::Evicted { part, .. } => {
-                        evictions.push(EvictedPart { time, part: *part })
+                        evictions.push(EvictedPart { time, part: *part });
                     }
                     _ => (),
                 },

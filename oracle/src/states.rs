@@ -14,23 +14,24 @@ use policy_api::{
 use trace::Workload;
 
 use crate::belady::whole_path;
-use crate::bracket::{
-    Best, Bracket, DUAL_RENTS, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap,
-};
-use crate::dual::{Dual, Prices, Stop, prefix_dual_of_slots, unpriced};
+use crate::best::{Best, DUAL_RENTS};
+use crate::bracket::{Bracket, OracleOptions, Recovered, SecondBounds, TokenBounds, relative_gap};
+use crate::dual::{Dual, Stop};
+use crate::dual_search::{better_dual, first_dual};
 use crate::flat::flat_belady_blocks;
-use crate::gains::Gains;
 use crate::intervals::{NEVER, Time};
 use crate::next_use::NextUse;
+use crate::prefix_program::{PrefixProgram, Relaxation, StateWeight};
 use crate::priced_trace::PricedTrace;
+use crate::prices::Prices;
 use crate::schedule::{Hits, Unpriced, replay_in};
 
 /// What states weigh on one trace, prepared for brackets at any capacity.
 pub(crate) struct StateOracle {
     block_bytes: u64,
     state: StateBytes,
-    seconds: Gains,
-    tokens: Gains,
+    /// Depths at which pieces end, so that their states are not far too light.
+    cuts: Vec<u32>,
     /// By block, the last request whose longest possible hit ends with it; 0 for none.
     resumed_until: Vec<Time>,
 }
@@ -49,7 +50,7 @@ fn resumed_until(workload: &Workload) -> Vec<Time> {
     for (time, request) in (0..).zip(workload.requests()) {
         let longest = request.seen_blocks.min(workload.usable_blocks(request));
         if let Some(last) = longest.checked_sub(1) {
-            until[workload.path(request)[last as usize] as usize] = time;
+            until[workload.path(request)[last as usize].index()] = time;
         }
     }
     until
@@ -59,16 +60,9 @@ impl StateOracle {
     /// Prepares a trace for blocks and states of so many bytes.
     pub(crate) fn new(trace: &PricedTrace<'_>, block_bytes: u64, state: StateBytes) -> Self {
         let block_tokens = u64::from(trace.workload.block_tokens());
-        let slots =
-            |blocks: u32| state.at(u64::from(blocks) * block_tokens) as f64 / block_bytes as f64;
-        let intervals = &trace.intervals;
-        let hit_tokens = |_, hit: u32| (u64::from(hit) * block_tokens) as f64;
-        let saved = |time, hit| trace.saved(time, hit);
         let window_blocks = state.window_tokens.div_ceil(block_tokens);
-        let cuts = window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX));
         Self {
-            seconds: Gains::with_states(intervals, saved, slots, &cuts),
-            tokens: Gains::with_states(intervals, hit_tokens, slots, &cuts),
+            cuts: window_cuts(u32::try_from(window_blocks).unwrap_or(u32::MAX)),
             resumed_until: resumed_until(trace.workload),
             block_bytes,
             state,
@@ -86,13 +80,17 @@ impl StateOracle {
         let lru_hits = self.replay(trace, capacity_bytes, &mut StateLru::default());
         let lru = trace.recovered(&lru_hits);
         let mut best = Best::new(lru_hits, lru);
-        let tokens = self.dual(
-            &self.tokens,
-            capacity_bytes,
-            options,
-            best.hit_tokens as f64,
-        );
-        let seconds = self.dual(&self.seconds, capacity_bytes, options, best.seconds);
+        let block_tokens = f64::from(trace.workload.block_tokens());
+        let hit_tokens = |_, hit: u32| f64::from(hit) * block_tokens;
+        let saved = |time, hit| trace.saved(time, hit);
+        let stop = |lower| Stop {
+            steps: options.steps,
+            gap: options.gap,
+            lower,
+        };
+        let most_tokens = best.hit_tokens as f64;
+        let tokens = self.dual(trace, capacity_bytes, hit_tokens, stop(most_tokens));
+        let seconds = self.dual(trace, capacity_bytes, saved, stop(best.seconds));
         let duals = [&seconds, &tokens];
         self.try_schedules(trace, capacity_bytes, duals, options, &mut best);
         let bracket = self.report(trace, capacity_bytes, &best, duals, lru);
@@ -133,24 +131,31 @@ impl StateOracle {
         }
     }
 
+    /// The dual of what hits save by some measure.
     fn dual(
         &self,
-        gains: &Gains,
+        trace: &PricedTrace<'_>,
         capacity_bytes: u64,
-        options: &OracleOptions,
-        lower: f64,
+        saved: impl Fn(Time, u32) -> f64,
+        stop: Stop,
     ) -> Dual {
-        let slots = capacity_bytes as f64 / self.block_bytes as f64;
-        let stop = Stop {
-            steps: options.steps,
-            gap: options.gap,
-            lower,
+        let block_tokens = u64::from(trace.workload.block_tokens());
+        let slots = |bytes: u64| bytes as f64 / self.block_bytes as f64;
+        let of_state = |blocks: u32| slots(self.state.at(u64::from(blocks) * block_tokens));
+        let state = StateWeight {
+            slots: &of_state,
+            cuts: &self.cuts,
         };
-        let dual = prefix_dual_of_slots(gains, slots, stop);
-        Dual {
-            upper: dual.upper.min(unpriced(gains, slots)),
-            ..dual
-        }
+        let capacity_slots = slots(capacity_bytes);
+        let program = PrefixProgram::new(
+            &trace.intervals,
+            saved,
+            capacity_slots,
+            Some(state),
+            Relaxation::Fitting,
+        );
+        let first = first_dual(&program, stop);
+        better_dual(&program, &first, stop)
     }
 
     /// Replays the schedules: by next use alone, and by what a candidate saves then, less rents.
@@ -270,7 +275,7 @@ struct StateBelady<'a, G> {
 
 impl<G: Fn(Time, u32, u32) -> f64> StateBelady<'_, G> {
     fn next_use_of(&self, last_block: BlockId, depth: u32) -> Time {
-        let touched = self.touched[last_block as usize];
+        let touched = self.touched[last_block.index()];
         self.next_use.after(touched, depth).time
     }
 }
@@ -307,7 +312,7 @@ impl<G: Fn(Time, u32, u32) -> f64> EvictionPolicy for StateBelady<'_, G> {
 
     fn observe(&mut self, request: &RequestView<'_>, _: &[Candidate]) {
         for block in request.path {
-            self.touched[*block as usize] = request.index.0;
+            self.touched[block.index()] = request.index.0;
         }
     }
 }
@@ -325,7 +330,7 @@ impl<G: Fn(Time, u32, u32) -> f64> AdmissionPolicy for StateBelady<'_, G> {
     ) {
         let resumed = |end: &u32| {
             let last = request.path[*end as usize - 1];
-            self.resumed_until[last as usize] > request.index.0
+            self.resumed_until[last.index()] > request.index.0
         };
         let below_hit = request.hit_blocks + 1..=insertion.resident_blocks;
         positions.extend(below_hit.filter(resumed));

@@ -56,7 +56,7 @@ impl Traffic {
             let shared = (0..PREFIX_BLOCKS).map(move |block| prefix * PREFIX_BLOCKS + block);
             let own = (0..OWN_BLOCKS)
                 .map(move |block| PREFIXES * PREFIX_BLOCKS + session * OWN_BLOCKS + block);
-            shared.chain(own).map(|block| block as BlockId)
+            shared.chain(own).map(|block| BlockId(block as u32))
         };
         let requests = (0..2 * sessions).map(|at| {
             let newest = at / 2;
@@ -113,7 +113,7 @@ impl Traffic {
                 }
                 let start = arena.len();
                 let longest = MOST_TURNS * MOST_TURN_BLOCKS;
-                arena.extend((0..longest).map(|block| start as BlockId + block as BlockId));
+                arena.extend((0..longest).map(|block| BlockId(start as u32 + block as u32)));
                 open.push((sessions, start, 0, 1 + draw(MOST_TURNS)));
                 sessions += 1;
                 continue;

@@ -51,7 +51,8 @@ pub struct Candidate {
     pub last_step: u32,
     /// Kind of the request that used it last.
     pub last_kind: u16,
-    /// What it takes to prefill again, from `base_blocks` on, what a request resumes from here, by the cost model in force.
+    /// What losing it adds to a prompt that goes on and would have resumed from here: the prefill from `base_blocks` on, by the
+    /// cost model in force ([`PrefillCost::marginal`](crate::PrefillCost::marginal)).
     /// Zero for a leaf without a state in checkpoint models: no request can resume from it.
     pub recompute: Work,
     /// Different continuations below it that were ever resident while it was.

@@ -15,6 +15,12 @@ pub struct Work {
 pub trait PrefillCost {
     /// The work of prefilling a prompt of `total_tokens` of which the first `cached_tokens` are cached.
     fn prefill(&self, total_tokens: u64, cached_tokens: u64) -> Work;
+
+    /// What losing the tokens from `start_tokens` to `end_tokens` of a cached prefix adds to a prompt that goes on: the price of a
+    /// leaf. What a pass costs whatever its length is in no leaf's price, because the prompt's own pass pays it in any case.
+    fn marginal(&self, end_tokens: u64, start_tokens: u64) -> Work {
+        self.prefill(end_tokens, start_tokens)
+    }
 }
 
 /// Bytes of one saved state, by the depth at which it is saved.

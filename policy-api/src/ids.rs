@@ -5,7 +5,15 @@ use core::fmt;
 /// A block's dense id within one trace, given in order of first touch: it tells nothing of the future.
 ///
 /// It stands for the whole prefix up to the block's end, so equal ids mean equal paths from the root.
-pub type BlockId = u32;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+impl BlockId {
+    /// The id as an index into a table of blocks.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Names a node of the cache. The id of a node that is dead is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -120,6 +120,8 @@ pub struct RunRecord {
     pub admission: String,
     /// Cost model.
     pub cost: String,
+    /// The measured efficiencies that it uses; null where the cost model uses none.
+    pub calibration: Option<String>,
     /// Model whose prefill is priced.
     pub model: String,
     /// GPU that it runs on.

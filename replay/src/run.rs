@@ -156,6 +156,7 @@ fn record(
         policy: config.policy.eviction().to_owned(),
         admission: config.policy.admission().to_owned(),
         cost: scenario.cost.name.clone(),
+        calibration: scenario.cost.calibration.clone(),
         model: scenario.model.clone(),
         gpu: scenario.gpu.clone(),
         track: config.policy.track().name(),

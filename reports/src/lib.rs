@@ -23,8 +23,8 @@ pub use page::{Page, Section};
 pub use policy_matrix::policy_matrix;
 pub use replay_page::replay_page;
 pub use roofline_pages::{
-    CatalogueRow, CostRow, ModelRow, catalogue_page, costs_page, errors_page, explain_page,
-    fetch_page, figures_page, gpus_page, models_page,
+    CatalogueRow, CostRow, ModelRow, calibrations_page, catalogue_page, costs_page, errors_page,
+    explain_page, fetch_page, figures_page, gpus_page, models_page,
 };
 pub use table::{Align, Column, Table};
 pub use trace_pages::{compare_csv, compare_page, inspect_page};

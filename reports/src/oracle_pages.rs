@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::csv_form::csv;
 use crate::numbers::{bytes, grouped, percent};
 use crate::page::{Page, Section, trace_lines};
+use crate::replay_page::calibrated_by;
 use crate::table::{Column, Table};
 
 const BRACKETS: &[Column<OracleRun>] = &[
@@ -80,8 +81,11 @@ fn head(trace: &TraceRecord, run: &OracleRun) -> Vec<String> {
     let infinite = &run.bracket.ceiling;
     let mut lines = trace_lines(trace);
     lines.push(format!(
-        "prefill of {} on {}, cost model {}",
-        run.setting.model, run.setting.gpu, run.setting.cost,
+        "prefill of {} on {}, cost model {}{}",
+        run.setting.model,
+        run.setting.gpu,
+        run.setting.cost,
+        calibrated_by(run.setting.calibration.as_ref()),
     ));
     lines.push(format!(
         "infinite cache: {} tokens, {:.2} s; inverted intervals: {}",

@@ -68,6 +68,11 @@ pub(crate) fn scenarios(report: &Report) -> Vec<(&TraceRecord, Vec<&RunRecord>)>
     scenarios
 }
 
+/// The calibration behind a cost model's name.
+pub(crate) fn calibrated_by(calibration: Option<&String>) -> String {
+    calibration.map_or_else(String::new, |name| format!(" (efficiencies of {name})"))
+}
+
 /// What was replayed, what it costs without a cache, and what an infinite one recovers.
 pub(crate) fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> Vec<String> {
     let mut lines = trace_lines(trace);
@@ -75,8 +80,12 @@ pub(crate) fn head(trace: &TraceRecord, runs: &[&RunRecord]) -> Vec<String> {
         return lines;
     };
     lines.push(format!(
-        "prefill of {} on {}, cost model {}: {:.2} s without a cache",
-        run.model, run.gpu, run.cost, run.prefill_seconds_cold
+        "prefill of {} on {}, cost model {}{}: {:.2} s without a cache",
+        run.model,
+        run.gpu,
+        run.cost,
+        calibrated_by(run.calibration.as_ref()),
+        run.prefill_seconds_cold
     ));
     if run.warmup_requests > 0 {
         lines.push(format!(

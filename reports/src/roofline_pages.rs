@@ -2,13 +2,14 @@
 
 use calibrate::{ErrorRow, Errors, Figure, Geometry};
 use roofline::{
-    CostEntry, Deployment, FetchCost, Gpu, LaunchCosts, Model, ModelPart, PassCost, Precision,
-    TierCost,
+    Calibration, CostEntry, Deployment, FetchCost, Gpu, KernelTiming, LaunchCosts, Model,
+    ModelPart, PassCost, Precision, TierCost,
 };
 use serde::Serialize;
 
 use crate::numbers::{four_digits, grouped};
 use crate::page::{Page, Section};
+use crate::replay_page::calibrated_by;
 use crate::table::{Column, Table};
 
 const FIGURES: &[Column<Figure>] = &[
@@ -77,11 +78,58 @@ pub fn explain_page(cost: &PassCost, deployment: &Deployment<'_>) -> Page {
     let Deployment {
         model, gpu, gpus, ..
     } = deployment;
-    let head = format!(
-        "{} on {gpus} x {}; efficiencies measured on {}; per GPU",
-        model.name, gpu.name, gpu.calibrated_on
-    );
-    page(vec![head], PARTS, &rows, Vec::new())
+    let mut head = vec![format!("{} on {gpus} x {}; per GPU", model.name, gpu.name)];
+    if let KernelTiming::Calibrated(calibration) = deployment.timing {
+        head.extend(calibration_lines(calibration, gpu));
+        let guessed = calibration.unmeasured(model, gpu, *gpus);
+        if !guessed.is_empty() {
+            let guessed = guessed.join(", ");
+            head.push(format!(
+                "not measured, priced as their nearest kin: {guessed}"
+            ));
+        }
+    }
+    let per_gpu_bytes = model.weight_bytes() / f64::from(*gpus);
+    if per_gpu_bytes > gpu.memory_bytes {
+        head.push(format!(
+            "warning: {} GB of weights per GPU do not fit its {} GB",
+            four_digits(per_gpu_bytes / 1e9),
+            four_digits(gpu.memory_bytes / 1e9)
+        ));
+    }
+    page(head, PARTS, &rows, Vec::new())
+}
+
+/// Whose efficiencies a pass is priced with, and what of it was not measured on that GPU.
+fn calibration_lines(calibration: &Calibration, gpu: &Gpu) -> Vec<String> {
+    let on = if calibration.name == gpu.calibration {
+        &gpu.calibrated_on
+    } else {
+        &calibration.gpu
+    };
+    let mut lines = vec![format!(
+        "efficiencies of {} ({}), measured on {on}",
+        calibration.name, calibration.stack
+    )];
+    if let Some(engine) = &calibration.engine {
+        lines.push(format!("engine: {} {}", engine.engine, engine.version));
+    }
+    lines
+}
+
+const CALIBRATIONS: &[Column<Calibration>] = &[
+    Column::words("calibration", |c| c.name.clone()),
+    Column::words("GPU", |c| c.gpu.clone()),
+    Column::words("kernels", |c| c.stack.clone()),
+    Column::words("engine", |c| match &c.engine {
+        Some(engine) => format!("{} {}", engine.engine, engine.version),
+        None => "not measured".to_owned(),
+    }),
+];
+
+/// The calibrations known by name.
+pub fn calibrations_page(calibrations: &[Calibration]) -> Page {
+    page(Vec::new(), CALIBRATIONS, calibrations, Vec::new())
 }
 
 fn part_name(part: ModelPart) -> &'static str {
@@ -94,6 +142,7 @@ fn part_name(part: ModelPart) -> &'static str {
         ModelPart::Elementwise => "elementwise",
         ModelPart::Head => "head",
         ModelPart::Collectives => "collectives",
+        ModelPart::Engine => "engine",
     }
 }
 
@@ -118,7 +167,9 @@ pub fn fetch_page(fetch: &FetchCost) -> Page {
         four_digits(fetch.recompute_seconds * 1e3),
         four_digits(fetch.break_even_bandwidth / 1e9),
     );
-    page(vec![head], TIERS, &fetch.tiers, Vec::new())
+    let by = calibrated_by(fetch.calibration.as_ref());
+    let price = format!("priced by {}{by}", fetch.cost);
+    page(vec![head, price], TIERS, &fetch.tiers, Vec::new())
 }
 
 const ERRORS: &[Column<ErrorRow>] = &[
@@ -126,11 +177,16 @@ const ERRORS: &[Column<ErrorRow>] = &[
     Column::numbers("count", |row| grouped(row.shapes as u64)),
     Column::numbers("datasheet", |row| median_and_p90(&row.datasheet)),
     Column::numbers("constant", |row| median_and_p90(&row.constant)),
-    Column::numbers("calibrated", |row| median_and_p90(&row.calibrated)),
+    Column::numbers("as shipped", |row| median_and_p90(&row.as_shipped)),
     Column::numbers("worst", |row| {
-        format!("{:.0}", row.calibrated.worst * 100.0)
+        format!("{:.0}", row.as_shipped.worst * 100.0)
     }),
-    Column::numbers("bias", |row| format!("{:+.1}", row.calibrated.bias * 100.0)),
+    Column::numbers("bias", |row| format!("{:+.1}", row.as_shipped.bias * 100.0)),
+    Column::numbers("refit", |row| {
+        row.refit
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), median_and_p90)
+    }),
 ];
 
 fn median_and_p90(errors: &Errors) -> String {
@@ -144,8 +200,15 @@ pub fn errors_page(rows: &[ErrorRow]) -> Page {
         let first = &block[0];
         Section {
             head: vec![format!(
-                "{} on {} ({})",
-                first.operator, first.gpu, first.source
+                "{} on {} ({}{})",
+                first.operator,
+                first.gpu,
+                first.source,
+                if first.seen_by_the_fit {
+                    ", what the calibration was fitted to"
+                } else {
+                    ""
+                }
             )],
             table: Table::of(ERRORS, &block.iter().collect::<Vec<_>>()),
             notes: Vec::new(),
@@ -154,7 +217,7 @@ pub fn errors_page(rows: &[ErrorRow]) -> Page {
     let mut page = Page(sections.collect());
     if let Some(last) = page.0.last_mut() {
         last.notes.push(
-            "Errors in per cent of the measured time: median / 90th percentile; then the calibrated model's largest, and its bias."
+            "Errors in per cent of the measured time: median / 90th percentile; largest and bias are those of the calibration as shipped; refits are to the same source, on shapes held out."
                 .to_owned(),
         );
     }

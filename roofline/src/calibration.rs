@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RooflineError;
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
+use crate::model::{LayerGroup, Mixer, Mlp, Model, Precision};
 use crate::rates::decode::DecodeRates;
 use crate::rates::engine::EngineRates;
 use crate::rates::gemm::GemmRates;
@@ -13,9 +14,12 @@ use crate::rates::transfer::{AllReduceRates, HostRates, StreamRates};
 
 /// The compiled-in calibrations; `roofline fit` remakes them from the measurements.
 const PRESETS: &[&str] = &[
-    include_str!("../data/calibrations/a100.toml"),
-    include_str!("../data/calibrations/h100.toml"),
-    include_str!("../data/calibrations/rtx-pro-6000.toml"),
+    include_str!("../data/calibrations/a100-vllm.toml"),
+    include_str!("../data/calibrations/a100-splitwise.toml"),
+    include_str!("../data/calibrations/h100-vllm.toml"),
+    include_str!("../data/calibrations/h100-flash2.toml"),
+    include_str!("../data/calibrations/h100-splitwise.toml"),
+    include_str!("../data/calibrations/rtx-pro-6000-vllm.toml"),
 ];
 
 /// Efficiencies of one GPU under one software stack, fitted to measurements. A TOML file.
@@ -24,8 +28,12 @@ const PRESETS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// Name of the GPU preset that was measured, and of the calibration.
+    /// What it is called: the GPU and the stack, or the path of its file.
+    pub name: String,
+    /// Name of the GPU preset that was measured.
     pub gpu: String,
+    /// The software whose kernels were measured.
+    pub stack: String,
     /// What each part was fitted to, one line per fitted operator.
     pub fitted: Vec<FitSource>,
     /// Matrix products.
@@ -60,15 +68,23 @@ pub struct FitSource {
 }
 
 impl Calibration {
-    /// The compiled-in calibration of that GPU.
+    /// The compiled-in calibration of that name.
     ///
     /// # Errors
     /// [`RooflineError::UnknownName`] lists them; [`RooflineError::Invalid`] if one is not well formed.
     pub fn named(name: &str) -> Result<Self, RooflineError> {
-        let parse = |text: &&str| Self::from_toml("calibration data file", text);
-        let presets: Vec<Self> = PRESETS.iter().map(parse).collect::<Result<_, _>>()?;
-        let found = params::find("calibration", &presets, |c| &c.gpu, name)?;
+        let presets = Self::presets()?;
+        let found = params::find("calibration", &presets, |c| &c.name, name)?;
         Ok(found.clone())
+    }
+
+    /// All compiled-in calibrations.
+    ///
+    /// # Errors
+    /// [`RooflineError::Invalid`] if one is not well formed.
+    pub fn presets() -> Result<Vec<Self>, RooflineError> {
+        let parse = |text: &&str| Self::from_toml("calibration data file", text);
+        PRESETS.iter().map(parse).collect()
     }
 
     /// The calibration that a file's text holds; errors call the file `place`.
@@ -94,6 +110,53 @@ impl Calibration {
     /// [`RooflineError::Invalid`] if a value cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String, RooflineError> {
         toml::to_string(self).map_err(|e| RooflineError::invalid("calibration", e.to_string()))
+    }
+
+    /// What `model` runs on `gpus` such GPUs that this calibration has no measurement of: priced with the efficiencies of its
+    /// nearest kin, so no more than a guess.
+    pub fn unmeasured(&self, model: &Model, gpu: &Gpu, gpus: u32) -> Vec<&'static str> {
+        let any = |of: fn(&LayerGroup) -> bool| model.groups.iter().any(of);
+        let parts = [
+            (
+                self.gpu != gpu.name && self.name != gpu.calibration,
+                "this GPU",
+            ),
+            (
+                model.weight_precision != Precision::Fp16,
+                "products with narrow weights",
+            ),
+            (
+                model.kv_precision != Precision::Fp16,
+                "attention over a narrow KV cache",
+            ),
+            (any(|g| matches!(g.mlp, Mlp::Moe { .. })), "experts"),
+            (
+                any(|g| matches!(g.mixer, Mixer::Mla(_))),
+                "latent attention",
+            ),
+            (
+                any(|g| matches!(g.mixer, Mixer::Ssm { .. })),
+                "state-space scans",
+            ),
+            (
+                any(|g| {
+                    matches!(
+                        g.mixer,
+                        Mixer::Attention {
+                            window: Some(_),
+                            ..
+                        }
+                    )
+                }),
+                "sliding windows",
+            ),
+            (
+                gpus > 1 && gpu.interconnect_bandwidth.is_none(),
+                "all-reduce over PCIe",
+            ),
+        ];
+        let parts = parts.into_iter().filter(|(runs, _)| *runs);
+        parts.map(|(_, what)| what).collect()
     }
 
     /// Seconds that `kernel` takes on `gpu`.

@@ -1,8 +1,8 @@
 //! Fetching a cached prefix from where it lies, or computing it again.
 
-use policy_api::PrefillCost;
 use serde::Serialize;
 
+use crate::cost::entry::PricedCost;
 use crate::gpu::Gpu;
 use crate::model::Model;
 
@@ -31,6 +31,10 @@ pub struct TierCost {
 /// What a prefix of some length weighs and costs, and where fetching it pays.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FetchCost {
+    /// The cost model.
+    pub cost: String,
+    /// The calibration whose efficiencies it uses, where it uses any.
+    pub calibration: Option<String>,
     /// Tokens of the prefix.
     pub tokens: u64,
     /// Bytes of its KV (and of one recurrent state, where the model has one).
@@ -74,12 +78,12 @@ pub fn break_even_bandwidth(bytes: f64, recompute_seconds: f64) -> f64 {
 /// Compares fetching a prefix of `tokens` with recomputing it under `cost`.
 pub fn fetch_or_recompute(
     model: &Model,
-    cost: &dyn PrefillCost,
+    cost: &PricedCost,
     tiers: Vec<Tier>,
     tokens: u64,
 ) -> FetchCost {
     let bytes = (tokens * model.kv_bytes_per_token() + model.state_bytes()) as f64;
-    let recompute_seconds = cost.prefill(tokens, 0).seconds;
+    let recompute_seconds = cost.cost.prefill(tokens, 0).seconds;
     let tiers = tiers.into_iter().map(|tier| {
         let fetch_seconds = fetch_seconds(bytes, tier.bandwidth);
         TierCost {
@@ -90,6 +94,8 @@ pub fn fetch_or_recompute(
         }
     });
     FetchCost {
+        cost: cost.name.clone(),
+        calibration: cost.calibration.clone(),
         tokens,
         kv_bytes: bytes,
         recompute_seconds,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::calibration::Calibration;
 use crate::error::RooflineError;
+use crate::gpu::Gpu;
 use crate::hf::model_of_config;
 use crate::model::Model;
 
@@ -26,12 +27,37 @@ pub fn read_model(name: &str) -> Result<Model, RooflineError> {
     })
 }
 
-/// The calibration that a TOML file holds.
+/// The GPU of a TOML file in the format of `data/gpus` if `name` is the path of one, else the preset of that name. From a file it is
+/// named by the path: two files that call themselves the same must not be taken for one another.
 ///
 /// # Errors
-/// [`RooflineError::Read`] or [`RooflineError::Invalid`], which names the key.
-pub fn read_calibration(path: &Path) -> Result<Calibration, RooflineError> {
-    Calibration::from_toml(&path.display().to_string(), &read(path)?)
+/// [`RooflineError::UnknownName`] lists the presets; [`RooflineError::Read`] and [`RooflineError::Invalid`] for a file.
+pub fn read_gpu(name: &str) -> Result<Gpu, RooflineError> {
+    if !is_toml(name) {
+        return Gpu::named(name);
+    }
+    let mut gpu = Gpu::from_toml(name, &read(Path::new(name))?)?;
+    name.clone_into(&mut gpu.name);
+    Ok(gpu)
+}
+
+/// The calibration of a TOML file, as `roofline fit` writes it, if `name` is the path of one, else the compiled-in one of that name. From
+/// a file it is named by the path.
+///
+/// # Errors
+/// [`RooflineError::UnknownName`] lists the compiled-in ones; [`RooflineError::Read`] and [`RooflineError::Invalid`] for a file.
+pub fn read_calibration(name: &str) -> Result<Calibration, RooflineError> {
+    if !is_toml(name) {
+        return Calibration::named(name);
+    }
+    let mut calibration = Calibration::from_toml(name, &read(Path::new(name))?)?;
+    name.clone_into(&mut calibration.name);
+    Ok(calibration)
+}
+
+fn is_toml(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|e| e.eq_ignore_ascii_case("toml"))
 }
 
 fn read(path: &Path) -> Result<String, RooflineError> {

@@ -51,7 +51,7 @@ pub struct Gpu {
     /// Device memory left for KV, bytes, where it is a stated constant and not what the weights leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_bytes: Option<f64>,
-    /// Name of the compiled-in calibration whose efficiencies the `roofline` cost model uses.
+    /// Name of the compiled-in calibration whose efficiencies the `roofline` cost model uses, if no other is asked for.
     pub calibration: String,
     /// What that calibration was measured on.
     pub calibrated_on: String,
@@ -73,10 +73,38 @@ impl Gpu {
     /// # Errors
     /// [`RooflineError::Invalid`] if a compiled-in file is not well formed.
     pub fn presets() -> Result<Vec<Self>, RooflineError> {
-        let parse = |text: &&str| {
-            toml::from_str(text).map_err(|e| RooflineError::invalid("GPU data file", e.to_string()))
-        };
+        let parse = |text: &&str| Self::from_toml("GPU data file", text);
         PRESETS.iter().map(parse).collect()
+    }
+
+    /// The GPU that a file's text describes, in the format of `data/gpus`; errors call the file `place`.
+    ///
+    /// # Errors
+    /// [`RooflineError::Invalid`], which names the key.
+    pub fn from_toml(place: &str, text: &str) -> Result<Self, RooflineError> {
+        let gpu: Self =
+            toml::from_str(text).map_err(|e| RooflineError::invalid(place, e.to_string()))?;
+        let rates = [
+            ("peak_flops", gpu.peak_flops),
+            ("peak_fp8_flops", gpu.peak_fp8_flops.unwrap_or(1.0)),
+            ("vector_flops", gpu.vector_flops),
+            ("utilisation", gpu.utilisation),
+            ("memory_bandwidth", gpu.memory_bandwidth),
+            ("memory_bytes", gpu.memory_bytes),
+            ("processors", f64::from(gpu.processors)),
+            (
+                "interconnect_bandwidth",
+                gpu.interconnect_bandwidth.unwrap_or(1.0),
+            ),
+            ("host_bandwidth", gpu.host_bandwidth),
+        ];
+        match rates.iter().find(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+            None => Ok(gpu),
+            Some((key, _)) => Err(RooflineError::invalid(
+                place,
+                format!("{key} must be a finite number above 0"),
+            )),
+        }
     }
 
     /// FLOP/s that the `course` cost models count on: peak times utilisation.

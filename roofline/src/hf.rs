@@ -31,6 +31,7 @@ struct Config {
     shared_expert_intermediate_size: Option<u32>,
     first_k_dense_replace: Option<u32>,
     decoder_sparse_step: Option<u32>,
+    mlp_only_layers: Option<Vec<u32>>,
     // Latent attention.
     q_lora_rank: Option<u32>,
     kv_lora_rank: Option<u32>,
@@ -87,6 +88,7 @@ struct ConfigReader<'a> {
 impl ConfigReader<'_> {
     fn model(&self) -> Result<Model, RooflineError> {
         let config = self.config;
+        self.check_sizes()?;
         self.check_bounds()?;
         let mut groups: Vec<LayerGroup> = Vec::new();
         for layer in 0..config.num_hidden_layers {
@@ -212,6 +214,23 @@ impl ConfigReader<'_> {
         Err(RooflineError::invalid(self.place, problem))
     }
 
+    /// A size of 0 would price layers at nothing.
+    fn check_sizes(&self) -> Result<(), RooflineError> {
+        let config = self.config;
+        let sizes = [
+            ("hidden_size", Some(config.hidden_size)),
+            ("vocab_size", Some(config.vocab_size)),
+            ("num_hidden_layers", Some(config.num_hidden_layers)),
+            ("num_attention_heads", Some(config.num_attention_heads)),
+            ("num_key_value_heads", config.num_key_value_heads),
+            ("head_dim", config.head_dim),
+        ];
+        match sizes.iter().find(|(_, size)| *size == Some(0)) {
+            None => Ok(()),
+            Some((key, _)) => Err(RooflineError::invalid(self.place, format!("{key} is 0"))),
+        }
+    }
+
     fn mixer(&self, layer: u32) -> Result<Mixer, RooflineError> {
         match self.config.model_type.as_str() {
             "llama" | "mistral" | "qwen2" | "qwen3" | "gemma" | "mixtral" | "qwen2_moe"
@@ -231,12 +250,6 @@ impl ConfigReader<'_> {
     fn attention(&self, window: Option<u32>) -> Result<Mixer, RooflineError> {
         let config = self.config;
         let heads = config.num_attention_heads;
-        if heads == 0 {
-            return Err(RooflineError::invalid(
-                self.place,
-                "num_attention_heads is 0",
-            ));
-        }
         Ok(Mixer::Attention {
             heads,
             kv_heads: config.num_key_value_heads.unwrap_or(heads),
@@ -289,7 +302,9 @@ impl ConfigReader<'_> {
         let sparse = match config.model_type.as_str() {
             "mixtral" => true,
             "qwen2_moe" | "qwen3_moe" => {
-                (layer + 1).is_multiple_of(config.decoder_sparse_step.unwrap_or(1).max(1))
+                let listed = config.mlp_only_layers.as_ref();
+                let dense = listed.is_some_and(|layers| layers.contains(&layer));
+                !dense && (layer + 1).is_multiple_of(config.decoder_sparse_step.unwrap_or(1).max(1))
             }
             "deepseek_v2" | "deepseek_v3" | "kimi_k2" => {
                 layer >= config.first_k_dense_replace.unwrap_or(0)
@@ -424,6 +439,21 @@ mod tests {
     }
 
     #[test]
+    fn layers_listed_as_dense_have_no_experts() {
+        let model = read(
+            r#"{"model_type": "qwen3_moe", "hidden_size": 64, "vocab_size": 10, "num_hidden_layers": 4,
+                "num_attention_heads": 4, "intermediate_size": 128, "moe_intermediate_size": 16, "num_experts": 8,
+                "num_experts_per_tok": 2, "mlp_only_layers": [0, 2]}"#,
+        );
+        let layers = |dense: bool| {
+            let groups = model.as_ref().unwrap().groups.iter();
+            let of = groups.filter(|g| matches!(g.mlp, Mlp::Dense { .. }) == dense);
+            of.map(|g| g.layers).sum::<u32>()
+        };
+        assert_eq!((layers(true), layers(false)), (2, 2));
+    }
+
+    #[test]
     fn a_windowed_model() {
         same_as_preset(
             r#"{"model_type": "mistral", "hidden_size": 4096, "vocab_size": 32000, "num_hidden_layers": 32,
@@ -476,10 +506,10 @@ mod tests {
                 1 << 31,
                 "num_hidden_layers is 2147483648; expected 1 to 10000",
             ),
-            ("num_hidden_layers", 0, "expected 1 to"),
-            ("hidden_size", 0, "expected 1 to"),
+            ("num_hidden_layers", 0, "is 0"),
+            ("hidden_size", 0, "is 0"),
             ("num_key_value_heads", 33, "expected 1 to 32"),
-            ("num_key_value_heads", 0, "expected 1 to 32"),
+            ("num_key_value_heads", 0, "is 0"),
             (
                 "num_experts_per_tok",
                 65_535,
@@ -508,6 +538,8 @@ mod tests {
         };
         assert!(error(r#""model_type": "rwkv""#).contains("model_type \"rwkv\" are not known"));
         assert!(error(r#""model_type": "llama""#).contains("needs intermediate_size"));
+        let no_kv = r#""model_type": "llama", "intermediate_size": 9, "num_key_value_heads": 0"#;
+        assert!(error(no_kv).contains("num_key_value_heads is 0"));
         let odd = r#""model_type": "llama", "intermediate_size": 9, "quantization_config": {"quant_method": "x"}"#;
         assert!(error(odd).contains("quantization \"x\""));
     }

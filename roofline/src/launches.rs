@@ -25,6 +25,8 @@ pub enum ModelPart {
     Head,
     /// Tensor-parallel sums.
     Collectives,
+    /// What the serving engine adds to the kernels; below 0 where they run faster in it than alone.
+    Engine,
 }
 
 /// A kernel that is launched `count` times in a pass.

@@ -23,7 +23,7 @@
 //! # Ok::<(), roofline::RooflineError>(())
 //! ```
 //!
-//! Everything is a pure function, but for [`read_model`] and [`read_calibration`], which read files.
+//! Everything is a pure function, but for [`read_model`], [`read_gpu`] and [`read_calibration`], which read files.
 
 mod calibration;
 mod cost;
@@ -43,13 +43,13 @@ mod units;
 pub use calibration::{Calibration, FitSource};
 pub use cost::constant::{AttentionRule, ConstantUtilisation};
 pub use cost::entry::{BuildCost, CostEntry, PricedCost};
-pub use cost::registry::{COST_MODELS, cost_model};
+pub use cost::registry::{COST_MODELS, calibrated_cost_model, cost_model};
 pub use cost::roofline::{EngineOptions, RooflineCost};
 pub use error::RooflineError;
 pub use fetch::{
     FetchCost, Tier, TierCost, break_even_bandwidth, fetch_or_recompute, fetch_seconds, tiers,
 };
-pub use files::{read_calibration, read_model};
+pub use files::{read_calibration, read_gpu, read_model};
 pub use gpu::Gpu;
 pub use hf::model_of_config;
 pub use kernel::{
@@ -60,7 +60,7 @@ pub use model::{LatentAttention, LayerGroup, Mixer, Mlp, Model, Precision, Prefi
 pub use pass::{Deployment, LaunchCosts, PartCost, PassCost, PrefillChunk};
 pub use policy_api::{PrefillCost, StateBytes, Work};
 pub use rates::decode::DecodeRates;
-pub use rates::engine::{EngineRates, WholePrefill};
+pub use rates::engine::{EnginePasses, EngineRates};
 pub use rates::gemm::GemmRates;
 pub use rates::prefill::PrefillRates;
 pub use rates::transfer::{AllReduceRates, HostRates, StreamRates};

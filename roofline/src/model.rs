@@ -159,6 +159,15 @@ pub struct Model {
     pub groups: Vec<LayerGroup>,
 }
 
+/// The attention of layers that look back equally far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct AttentionWidth {
+    /// Tokens that a query can look back on, itself included.
+    pub(crate) window: f64,
+    /// Heads times their width, summed over the layers.
+    pub(crate) width: f64,
+}
+
 #[derive(Deserialize)]
 struct Presets {
     model: Vec<Model>,
@@ -212,10 +221,22 @@ impl Model {
         self.groups.iter().map(|g| g.layers).sum()
     }
 
-    /// Layers that score tokens against each other; not those of state-space models.
-    pub fn attention_layers(&self) -> u32 {
-        let attends = self.groups.iter().filter(|group| group.mixer.attends());
-        attends.map(|group| group.layers).sum()
+    /// Widths of attention summed over the layers that look back equally far, with how many tokens that is; infinite without a
+    /// window. A layer's width is its heads times theirs; where keys and values differ, their mean. State-space layers have none.
+    pub(crate) fn attention_widths(&self) -> Vec<AttentionWidth> {
+        let mut widths: Vec<AttentionWidth> = Vec::new();
+        for group in &self.groups {
+            let Some(width) = group.mixer.attention_width() else {
+                continue;
+            };
+            let width = f64::from(group.layers) * width;
+            let window = group.mixer.window().map_or(f64::INFINITY, f64::from);
+            match widths.iter_mut().find(|w| w.window == window) {
+                Some(same) => same.width += width,
+                None => widths.push(AttentionWidth { window, width }),
+            }
+        }
+        widths
     }
 
     /// Bytes of KV that one more token of context costs. A sliding window counts in full: its cap is per sequence.
@@ -306,9 +327,19 @@ impl Mixer {
         }
     }
 
-    /// Whether every token is scored against others.
-    fn attends(&self) -> bool {
-        !matches!(self, Self::Ssm { .. })
+    /// Elements that scoring one token against another multiplies and adds, and weighting its value again.
+    fn attention_width(&self) -> Option<f64> {
+        match *self {
+            Self::Attention {
+                heads, head_dim, ..
+            } => Some(f64::from(heads) * f64::from(head_dim)),
+            Self::Mla(latent) => {
+                let key = f64::from(latent.qk_nope_head_dim) + f64::from(latent.qk_rope_head_dim);
+                let mean = f64::midpoint(key, f64::from(latent.v_head_dim));
+                Some(f64::from(latent.heads) * mean)
+            }
+            Self::Ssm { .. } => None,
+        }
     }
 
     /// Elements one token adds to the cache of one layer.

@@ -11,6 +11,7 @@ use crate::launches::{
     prefill_attention_launches, token_launches,
 };
 use crate::model::Model;
+use crate::rates::engine::EnginePasses;
 use crate::timing::KernelTiming;
 
 /// What kernels cost one GPU.
@@ -84,7 +85,7 @@ impl Deployment<'_> {
     /// One pass over `new_tokens` of each of `batch` prompts, of which `cached_tokens` are there; no chunking.
     pub fn prefill_time(&self, batch: u64, cached_tokens: u64, new_tokens: u64) -> PassCost {
         if batch == 0 || new_tokens == 0 {
-            return self.cost(&[]);
+            return self.cost(&[], 0, 0);
         }
         let prompts = Prompts {
             batch: batch as f64,
@@ -93,7 +94,7 @@ impl Deployment<'_> {
         };
         let mut launches = self.tokens(prompts.batch * prompts.new_tokens, prompts.batch);
         launches.extend(self.prefill_attention(prompts));
-        self.cost(&launches)
+        self.cost(&launches, batch * new_tokens, batch)
     }
 
     /// One decode step of `sequences` that attend to `context_tokens` each.
@@ -112,7 +113,7 @@ impl Deployment<'_> {
         let new_tokens: u64 = chunks.iter().map(|chunk| chunk.new_tokens).sum();
         let rows = new_tokens + sequences;
         if rows == 0 {
-            return self.cost(&[]);
+            return self.cost(&[], 0, 0);
         }
         let mut launches = self.tokens(rows as f64, chunks.len() as f64 + sequences as f64);
         for chunk in chunks {
@@ -129,7 +130,7 @@ impl Deployment<'_> {
             };
             launches.extend(decode_attention_launches(self.model, self.gpus, decoding));
         }
-        self.cost(&launches)
+        self.cost(&launches, new_tokens, chunks.len() as u64)
     }
 
     fn tokens(&self, rows: f64, sequences: f64) -> Vec<Launch> {
@@ -140,7 +141,8 @@ impl Deployment<'_> {
         prefill_attention_launches(self.model, self.gpus, of)
     }
 
-    fn cost(&self, launches: &[Launch]) -> PassCost {
+    /// What the launches of one pass cost, which computes `prompt_tokens` of `prompts` prompts.
+    fn cost(&self, launches: &[Launch], prompt_tokens: u64, prompts: u64) -> PassCost {
         let mut parts: BTreeMap<ModelPart, LaunchCosts> = BTreeMap::new();
         for launch in launches {
             *parts.entry(launch.part).or_default() += self.launch_costs(launch);
@@ -148,6 +150,20 @@ impl Deployment<'_> {
         let mut total = LaunchCosts::default();
         for costs in parts.values() {
             total += *costs;
+        }
+        if let (Some(engine), false) = (self.timing.engine(), launches.is_empty()) {
+            let pass = EnginePasses::one(
+                prompt_tokens as f64,
+                prompts as f64,
+                self.gpus,
+                total.seconds,
+            );
+            let added = LaunchCosts {
+                seconds: engine.seconds(&pass) - total.seconds,
+                ..LaunchCosts::default()
+            };
+            total += added;
+            parts.insert(ModelPart::Engine, added);
         }
         let parts = parts.into_iter();
         PassCost {

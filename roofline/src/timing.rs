@@ -3,6 +3,7 @@
 use crate::calibration::Calibration;
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
+use crate::rates::engine::EngineRates;
 
 /// A way of turning a kernel into seconds.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +18,14 @@ pub enum KernelTiming<'a> {
 }
 
 impl KernelTiming<'_> {
+    /// What a serving engine adds, where that was measured.
+    pub(crate) fn engine(&self) -> Option<&EngineRates> {
+        match self {
+            Self::Calibrated(calibration) => calibration.engine.as_ref(),
+            Self::Datasheet | Self::Constant(_) => None,
+        }
+    }
+
     /// Seconds that `kernel` takes on `gpu`.
     pub fn seconds(&self, gpu: &Gpu, kernel: &Kernel) -> f64 {
         match self {
@@ -205,7 +214,7 @@ mod tests {
     #[test]
     fn nothing_to_do_takes_no_time() {
         let gpu = Gpu::named("h100").unwrap();
-        let calibration = Calibration::named("h100").unwrap();
+        let calibration = Calibration::named("h100-vllm").unwrap();
         let nothing = [
             Kernel::Gemm(Gemm::fp16(0.0, 8.0, 8.0)),
             Kernel::Prefill(attention([1, 0, 9, 1, 0])),

@@ -131,7 +131,7 @@ fn time_to_first_token_and_length_of_a_vllm_run() {
         Model::named("llama-3-8b").unwrap(),
         Gpu::named("rtx-pro-6000").unwrap(),
     );
-    let calibration = Calibration::named("rtx-pro-6000").unwrap();
+    let calibration = Calibration::named("rtx-pro-6000-vllm").unwrap();
     let timing = KernelTiming::Calibrated(&calibration);
     let deployment = Deployment {
         model: &model,

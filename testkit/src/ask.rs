@@ -93,7 +93,7 @@ impl Ask {
     }
 
     /// When it arrives, in seconds.
-    pub fn at_s(mut self, seconds: f64) -> Self {
+    pub fn at_seconds(mut self, seconds: f64) -> Self {
         self.arrival_us = Some((seconds * 1e6) as i64);
         self
     }

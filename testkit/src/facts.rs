@@ -61,8 +61,8 @@ pub fn leaf(id: u32) -> Candidate {
     Candidate {
         id: NodeId(id),
         parent: None,
-        first_block: id,
-        last_block: id,
+        first_block: BlockId(id),
+        last_block: BlockId(id),
         depth_blocks: 0,
         blocks: 1,
         base_blocks: 0,

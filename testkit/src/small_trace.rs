@@ -56,13 +56,13 @@ impl SmallTrace {
         let mut seen_blocks = 0;
         let mut parent = None;
         for (depth, &label) in ask.labels.iter().enumerate() {
-            let fresh = self.labels.len() as BlockId;
+            let fresh = BlockId(self.labels.len() as u32);
             let block = *dense.entry(&ask.labels[..=depth]).or_insert(fresh);
             if block == fresh {
                 self.labels.push(label);
                 self.parents.push(parent);
             }
-            seen_blocks += u32::from(block < known);
+            seen_blocks += u32::from(block.0 < known);
             self.arena.push(block);
             parent = Some(block);
         }
@@ -184,8 +184,8 @@ impl SmallTrace {
     }
 
     fn tail_first(&self, part: &Candidate) -> impl Iterator<Item = char> {
-        std::iter::successors(Some(part.last_block), |block| self.parents[*block as usize])
+        std::iter::successors(Some(part.last_block), |block| self.parents[block.index()])
             .take(part.blocks as usize)
-            .map(|block| char::from_u32(self.labels[block as usize]).unwrap_or('?'))
+            .map(|block| char::from_u32(self.labels[block.index()]).unwrap_or('?'))
     }
 }

@@ -415,7 +415,7 @@ fn agent(given: &[(&str, &str)], seed: u32) -> Workload {
     make(find("agent").unwrap(), &all, &tokens(seed)).load(1)
 }
 
-fn leading(one: &[u32], other: &[u32]) -> usize {
+fn leading<T: PartialEq>(one: &[T], other: &[T]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 

@@ -179,7 +179,7 @@ impl SharedTokens {
     fn piece(&self, piece: Piece) -> &[u32] {
         match piece {
             Piece::Block(id) => {
-                let start = id as usize * self.block_tokens;
+                let start = id.index() * self.block_tokens;
                 &self.blocks[start..start + self.block_tokens]
             }
             Piece::Tail(index) => &self.tails[index as usize],
@@ -189,7 +189,7 @@ impl SharedTokens {
 
 /// Where a block's first child is kept; the root's is entry 0.
 fn slot(parent: BlockId) -> usize {
-    parent.wrapping_add(1) as usize
+    parent.0.wrapping_add(1) as usize
 }
 
 fn common_prefix(a: &[u32], b: &[u32]) -> usize {
@@ -260,10 +260,10 @@ mod tests {
         let mut paths = TokenPaths::with_hash(2, |bytes| bytes.len() as u64);
         let mut shared = SharedTokens::new(2);
         paths.set(&[1, 2], None);
-        shared.add(paths.tokens(), &[0], 0);
-        assert_eq!(shared.collision(paths.tokens(), &[0], 1), None);
+        shared.add(paths.tokens(), &[BlockId(0)], 0);
+        assert_eq!(shared.collision(paths.tokens(), &[BlockId(0)], 1), None);
         paths.set(&[1, 3], None);
         assert_eq!(paths.ids(), [16]);
-        assert_eq!(shared.collision(paths.tokens(), &[0], 1), Some(0));
+        assert_eq!(shared.collision(paths.tokens(), &[BlockId(0)], 1), Some(0));
     }
 }

@@ -9,7 +9,7 @@ use crate::memory::{MemoryBudget, OverBudget};
 use crate::meta::Provenance;
 
 /// Stands for "no block" where a block id is expected: the parent of a first block.
-pub const NO_BLOCK: BlockId = BlockId::MAX;
+pub const NO_BLOCK: BlockId = BlockId(u32::MAX);
 
 /// A trace in memory: per request its facts, and all paths as dense ids in one arena.
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ impl WorkloadBuilder {
     fn follow(&mut self, block: BlockId, path: &[u64], position: usize) -> usize {
         let request = self.workload.requests.len();
         let arena = &mut self.workload.arena;
-        let followed = match self.workload.requests.get(self.latest[block as usize]) {
+        let followed = match self.workload.requests.get(self.latest[block.index()]) {
             // An id stands for its whole prefix, so the block is at the same position there.
             Some(earlier) => {
                 let range = earlier.path_range();
@@ -233,7 +233,7 @@ impl WorkloadBuilder {
                 let equal = arena[from..range.end]
                     .iter()
                     .zip(&path[position..])
-                    .take_while(|&(&block, &id)| self.sparse[block as usize] == id)
+                    .take_while(|&(&block, &id)| self.sparse[block.index()] == id)
                     .count();
                 arena.extend_from_within(from..from + equal);
                 equal
@@ -246,14 +246,14 @@ impl WorkloadBuilder {
         };
         let end = arena.len();
         for &touched in &arena[end - followed..] {
-            self.latest[touched as usize] = request;
+            self.latest[touched.index()] = request;
         }
         followed
     }
 
     /// Appends the block that [`next_block`] gave a name.
     fn append_fresh(&mut self, id: u64, parent: BlockId) {
-        self.workload.arena.push(self.sparse.len() as BlockId);
+        self.workload.arena.push(BlockId(self.sparse.len() as u32));
         self.sparse.push(id);
         self.latest.push(self.workload.requests.len());
         self.workload.parents.push(parent);
@@ -340,12 +340,12 @@ impl WorkloadBuilder {
         parent: BlockId,
         position: usize,
     ) -> Result<(), BuildError> {
-        let expected = self.workload.parents[block as usize];
+        let expected = self.workload.parents[block.index()];
         if expected == parent {
             return Ok(());
         }
         Err(BuildError::TwoParents {
-            id: self.sparse[block as usize],
+            id: self.sparse[block.index()],
             position,
             found: self.name(parent),
             expected: self.name(expected),
@@ -353,7 +353,7 @@ impl WorkloadBuilder {
     }
 
     fn name(&self, block: BlockId) -> String {
-        match self.sparse.get(block as usize) {
+        match self.sparse.get(block.index()) {
             Some(id) => format!("block {id}"),
             None => "nothing (it began a path)".to_owned(),
         }
@@ -367,9 +367,10 @@ const MAX_ROOM: usize = 1 << 28;
 
 /// The dense id of the next distinct block.
 fn next_block(sparse: &[u64]) -> Result<BlockId, BuildError> {
-    BlockId::try_from(sparse.len())
+    u32::try_from(sparse.len())
         .ok()
-        .filter(|&block| block < NO_BLOCK - 1)
+        .filter(|&block| block < NO_BLOCK.0 - 1)
+        .map(BlockId)
         .ok_or(BuildError::TooManyBlocks)
 }
 
@@ -423,9 +424,9 @@ mod tests {
                 let mut parent = NO_BLOCK;
                 let mut expected = Vec::new();
                 for &id in path {
-                    let fresh = dense.len() as BlockId;
+                    let fresh = BlockId(dense.len() as u32);
                     let block = *dense.entry(id).or_insert(fresh);
-                    prop_assert_eq!(workload.parents()[block as usize], parent);
+                    prop_assert_eq!(workload.parents()[block.index()], parent);
                     expected.push(block);
                     parent = block;
                 }

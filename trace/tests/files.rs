@@ -21,8 +21,8 @@ use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use trace::{
-    Body, Content, Hints, LoadOptions, Loaded, Meta, Provenance, Row, TraceError, TraceReader,
-    TraceWriter, load,
+    BlockId, Body, Content, Hints, LoadOptions, Loaded, Meta, Provenance, Row, TraceError,
+    TraceReader, TraceWriter, load,
 };
 
 /// A file as somebody else makes it: the columns of a small block trace, each replaceable.
@@ -128,7 +128,7 @@ fn a_file_made_by_hand_loads_with_the_required_columns_only() {
         );
         assert!(workload.hints(0).is_none());
         if loaded.content == (Content::Blocks { block_tokens: 4 }) {
-            assert_eq!(workload.path(&requests[1]), [0, 1, 2]);
+            assert_eq!(workload.path(&requests[1]), [0, 1, 2].map(BlockId));
             assert_eq!(requests[1].seen_blocks, 2);
         }
     }
@@ -162,7 +162,10 @@ fn other_widths_lists_and_texts_are_converted() {
         assert_eq!(workload.requests()[1].kind, 2);
         assert_eq!(workload.hints(0), Some(&Hints::default()));
         assert_eq!(workload.hints(1).unwrap().priority, Some(3));
-        assert_eq!(workload.path(&workload.requests()[1]), [0, 1, 2]);
+        assert_eq!(
+            workload.path(&workload.requests()[1]),
+            [0, 1, 2].map(BlockId)
+        );
     }
 }
 

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use trace::{
-    Body, Content, Hints, LoadOptions, Meta, RequestResult, ResultWriter, Row, TraceWriter, load,
+    BlockId, Body, Content, Hints, LoadOptions, Meta, RequestResult, ResultWriter, Row,
+    TraceWriter, load,
 };
 
 /// Runs a script; `None`, with a word, where there is no python3 with pyarrow.
@@ -64,7 +65,7 @@ pq.write_table(table, sys.argv[1], compression="snappy")
         .iter()
         .map(|request| &*workload.kinds()[usize::from(request.kind)]);
     assert_eq!(kinds.collect::<Vec<_>>(), ["goal", "step", ""]);
-    assert_eq!(workload.path(&requests[1]), [0, 1, 2, 3]);
+    assert_eq!(workload.path(&requests[1]), [0, 1, 2, 3].map(BlockId));
     assert_eq!(requests[1].prompt_blocks, 3);
     assert_eq!(requests[0].tool, Some(0));
 }

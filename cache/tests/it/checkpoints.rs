@@ -45,7 +45,7 @@ impl AdmissionPolicy for SaveAt {
 /// B, [A B E] reuses two.
 #[test]
 fn case_11_a_split_leaves_the_head_without_a_state() {
-    let trace = SmallTrace::new(&[[1, 2, 3], [1, 2, 4], [1, 2, 5]].map(|labels| ask(&labels)));
+    let trace = SmallTrace::new(&[[1, 2, 3], [1, 2, 4], [1, 2, 5]].map(ask));
     let mut cache = trace.cache_of_states(100, 1);
     let mut policy = SaveAt(vec![vec![3], vec![2], vec![]]);
     let outcomes = trace.serve_all(&mut cache, &mut policy);
@@ -62,7 +62,7 @@ fn case_11_a_split_leaves_the_head_without_a_state() {
 #[test]
 fn case_12_a_hit_refreshes_only_what_it_consumed() {
     let turns = [&[1][..], &[5], &[1, 2], &[5, 6], &[1, 2, 3], &[5, 6, 7]];
-    let trace = SmallTrace::new(&turns.map(|labels| ask(labels)));
+    let trace = SmallTrace::new(&turns.map(ask));
     // Blocks weigh a thousandth of a state, so that four states and six blocks fit.
     let mut cache = trace.cache_of_states(4 * 1000 + 6, 1000);
     trace.serve_all(&mut cache, &mut pair("lru", "all", 1));
@@ -82,7 +82,7 @@ fn case_12_a_hit_refreshes_only_what_it_consumed() {
 /// A state goes before what hangs below it, and what hung below it takes in its blocks.
 #[test]
 fn a_state_with_one_child_goes_alone() {
-    let trace = SmallTrace::new(&[ask(&[1]), ask(&[1, 2]), ask(&[3]), ask(&[1, 2, 4])]);
+    let trace = SmallTrace::new(&[ask([1]), ask([1, 2]), ask([3]), ask([1, 2, 4])]);
     let mut cache = trace.cache_of_states(23, 10);
     let mut lru = pair("lru", "all", 1);
     for index in 0..3 {
@@ -96,7 +96,7 @@ fn a_state_with_one_child_goes_alone() {
 
 #[test]
 fn wrong_places_for_states_are_faults_or_passed_over() {
-    let trace = SmallTrace::new(&[ask(&[1, 2, 3]), ask(&[1, 2, 3])]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 2, 3])]);
     let mut cache = trace.cache_of_states(100, 1);
     let mut policy = SaveAt(vec![vec![0, 2, 2, 7], vec![1, 3]]);
     let outcomes = trace.serve_all(&mut cache, &mut policy);
@@ -141,7 +141,7 @@ fn a_prompt_full_of_checkpoints() {
 /// Where the second path parts from the first a state is saved, and what goes on below resumes from there.
 #[test]
 fn what_is_cut_off_is_offered_with_the_state_above_it() {
-    let trace = SmallTrace::new(&[ask(&[1, 2, 3, 4]), ask(&[1, 2, 5])]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3, 4]), ask([1, 2, 5])]);
     let mut cache = trace.cache_of_states(100, 1);
     let mut offers = Offers::default();
     let lru = pair("lru", "marconi", 1);

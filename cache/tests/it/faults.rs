@@ -68,7 +68,7 @@ fn silly(victim: Option<Victim>, admission: u32) -> Silly {
 }
 
 fn first_fault(mut policy: Silly) -> Option<PolicyFault> {
-    let trace = SmallTrace::new(&[ask(&[1, 2]).aligned(), ask(&[3, 4, 5]).aligned()]);
+    let trace = SmallTrace::new(&[ask([1, 2]).aligned(), ask([3, 4, 5]).aligned()]);
     let mut cache = trace.cache(3, EvictUnit::Block);
     trace.serve_all(&mut cache, &mut policy);
     cache.first_fault().map(|(_, fault)| fault)
@@ -92,7 +92,7 @@ fn every_kind_of_wrong_answer_is_named() {
     };
     assert_eq!(first_fault(silly(None, 4)), Some(not_enough));
 
-    let trace = SmallTrace::new(&[ask(&[1, 2]).aligned(), ask(&[3, 4]).aligned()]);
+    let trace = SmallTrace::new(&[ask([1, 2]).aligned(), ask([3, 4]).aligned()]);
     let fault = |victim| {
         let mut cache = trace.cache(3, EvictUnit::Block);
         trace.serve_all(&mut cache, &mut silly(victim, 2));
@@ -107,12 +107,7 @@ fn every_kind_of_wrong_answer_is_named() {
 
 #[test]
 fn a_parent_cannot_be_evicted_before_its_child() {
-    let trace = SmallTrace::new(&[
-        ask(&[1, 2, 3]),
-        ask(&[1, 2, 4]),
-        ask(&[5, 6]),
-        ask(&[1, 2, 3]),
-    ]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 2, 4]), ask([5, 6]), ask([1, 2, 3])]);
     let mut cache = trace.cache(4, EvictUnit::Block);
     let outcomes = trace.serve_all(&mut cache, &mut Cheat::default());
     assert!(matches!(
@@ -134,7 +129,7 @@ proptest! {
         admissions in prop::collection::vec(0u32..8, 1..20),
         capacity in 0u64..10,
     ) {
-        let asks: Vec<_> = paths.iter().map(|labels| ask(labels)).collect();
+        let asks: Vec<_> = paths.iter().map(ask).collect();
         let trace = SmallTrace::of_blocks(2, &asks);
         let victims = victims.into_iter().map(|v| v.map(|(id, blocks)| Victim { id: NodeId(id), blocks })).collect();
         let mut policy = Silly { victims, admissions, asked: 0, wants_rival: true };

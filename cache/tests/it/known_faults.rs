@@ -12,7 +12,7 @@ use crate::support::policy;
 /// 1, 2: a lookup has no side effect, so a request that is looked up again or resumed adds neither query nor hit.
 #[test]
 fn case_01_02_a_repeated_lookup_counts_nothing() {
-    let trace = SmallTrace::of_blocks(4, &[ask(&[1, 2]).aligned()]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]).aligned()]);
     let mut cache = trace.cache(8, EvictUnit::Block);
     let mut lru = policy("lru", 8);
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn case_01_02_a_repeated_lookup_counts_nothing() {
 /// 3: an 8-token prompt prefilled in chunks of 4 hits nothing: it is one request.
 #[test]
 fn case_03_a_prompt_does_not_hit_itself() {
-    let trace = SmallTrace::of_blocks(4, &[ask(&[1, 2]).aligned()]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]).aligned()]);
     assert_eq!(trace.hits(8, &mut policy("lru", 8)), [0]);
 }
 
@@ -54,7 +54,7 @@ fn case_04_the_last_token_is_never_a_hit() {
 /// 5: a prompt shorter than a block.
 #[test]
 fn case_05_less_than_a_block_leaves_no_trace() {
-    let trace = SmallTrace::of_blocks(4, &[ask(&[]).extra_tokens(3)]);
+    let trace = SmallTrace::of_blocks(4, &[ask([]).extra_tokens(3)]);
     let mut cache = trace.cache(8, EvictUnit::Block);
     let outcomes = trace.serve_all(&mut cache, &mut policy("lru", 8));
     assert_eq!(outcomes[0].counters.hit_blocks, 0);
@@ -76,9 +76,9 @@ fn case_06_no_split_of_length_zero() {
         let trace = SmallTrace::of_blocks(
             4,
             &[
-                ask(&[1]).aligned(),
-                ask(&[]).extra_tokens(3),
-                ask(&[2]).aligned(),
+                ask([1]).aligned(),
+                ask([]).extra_tokens(3),
+                ask([2]).aligned(),
             ],
         );
         let mut cache = trace.cache(1, unit);
@@ -99,9 +99,9 @@ fn case_07_free_evictable_and_pinned_add_up() {
     let trace = SmallTrace::of_blocks(
         4,
         &[
-            ask(&[1, 2]).aligned(),
-            ask(&[1, 3]).aligned(),
-            ask(&[4, 5]).aligned(),
+            ask([1, 2]).aligned(),
+            ask([1, 3]).aligned(),
+            ask([4, 5]).aligned(),
         ],
     );
     let mut cache = trace.cache(4, EvictUnit::Block);
@@ -130,10 +130,10 @@ fn case_07_free_evictable_and_pinned_add_up() {
 #[test]
 fn case_08_the_unmatched_suffix_stays_old() {
     let trace = SmallTrace::new(&[
-        ask(&[1, 2, 3, 4]).aligned(),
-        ask(&[9, 9]).aligned(),
-        ask(&[1, 2]).aligned(),
-        ask(&[7, 8]).aligned(),
+        ask([1, 2, 3, 4]).aligned(),
+        ask([9, 9]).aligned(),
+        ask([1, 2]).aligned(),
+        ask([7, 8]).aligned(),
     ]);
     let mut cache = trace.cache(6, EvictUnit::Block);
     trace.serve_all(&mut cache, &mut policy("lru", 6));
@@ -144,7 +144,7 @@ fn case_08_the_unmatched_suffix_stays_old() {
 /// 9: never a resident child without its parent. (The audit checks it after every request of every test.)
 #[test]
 fn case_09_a_prefix_outlives_its_suffix() {
-    let trace = SmallTrace::new(&[ask(&[1, 2, 3]), ask(&[1, 4]), ask(&[5, 6]), ask(&[7])]);
+    let trace = SmallTrace::new(&[ask([1, 2, 3]), ask([1, 4]), ask([5, 6]), ask([7])]);
     for name in ["lru", "fifo"] {
         let mut cache = trace.cache(4, EvictUnit::Block);
         let mut policy = policy(name, 4);
@@ -158,7 +158,7 @@ fn case_09_a_prefix_outlives_its_suffix() {
 /// 10: matched blocks are used before they can go.
 #[test]
 fn case_10_what_is_matched_is_not_evicted_for_the_same_request() {
-    let trace = SmallTrace::new(&[ask(&[1, 2]), ask(&[1, 2, 3])]);
+    let trace = SmallTrace::new(&[ask([1, 2]), ask([1, 2, 3])]);
     assert_eq!(trace.hits(2, &mut policy("lru", 2)), [0, 2]);
 }
 
@@ -168,8 +168,8 @@ fn case_15_nothing_wraps_below_zero() {
     for capacity in 0..4 {
         for unit in [EvictUnit::Block, EvictUnit::Leaf, EvictUnit::LeafSglang] {
             let trace = SmallTrace::new(&[
-                ask(&[1, 2, 3, 4, 5]).aligned(),
-                ask(&[1, 2, 3, 4, 5]).aligned(),
+                ask([1, 2, 3, 4, 5]).aligned(),
+                ask([1, 2, 3, 4, 5]).aligned(),
             ]);
             let mut cache = trace.cache(capacity, unit);
             trace.serve_all(&mut cache, &mut policy("lru", capacity));
@@ -183,7 +183,7 @@ fn case_15_nothing_wraps_below_zero() {
 /// 20: cold tokens are in the denominator. 22: the token rate is not the block rate.
 #[test]
 fn case_20_22_rates_count_all_tokens() {
-    let trace = SmallTrace::of_blocks(4, &[ask(&[1, 2]), ask(&[1, 2])]);
+    let trace = SmallTrace::of_blocks(4, &[ask([1, 2]), ask([1, 2])]);
     let hit_tokens: u64 = trace
         .hits(8, &mut policy("lru", 8))
         .iter()
@@ -197,7 +197,7 @@ fn case_20_22_rates_count_all_tokens() {
     assert_eq!((hit_tokens, u64::from(prompt_tokens)), (8, 18));
 
     let short = ask([1]).aligned();
-    let trace = SmallTrace::of_blocks(4, &[short, ask(&[1, 3])]);
+    let trace = SmallTrace::of_blocks(4, &[short, ask([1, 3])]);
     let hits = trace.hits(8, &mut policy("lru", 8));
     assert_eq!((hits[1] * 4, trace.requests[1].prompt_tokens), (4, 9));
 }
@@ -246,7 +246,7 @@ impl AdmissionPolicy for Asking {
 /// 23: to be asked for a victim changes nothing.
 #[test]
 fn case_23_asking_for_a_victim_changes_nothing() {
-    let asks = [&[1][..], &[2], &[3], &[1], &[4], &[2], &[5], &[1]].map(|labels| ask(labels));
+    let asks = [&[1][..], &[2], &[3], &[1], &[4], &[2], &[5], &[1]].map(ask);
     let trace = SmallTrace::new(&asks);
     let residents = |refuse| {
         let mut cache = trace.cache(2, EvictUnit::Block);

@@ -424,7 +424,7 @@ fn a_lease_holds_room_for_its_states() {
     assert_eq!((cache.used_bytes(), cache.saved_states()), (7, vec![]));
     let counters = cache.finish(lease, &mut lru).counters;
     assert_eq!(counters.saved_states, Some(1));
-    assert_eq!(cache.saved_states(), [1]);
+    assert_eq!(cache.saved_states(), [BlockId(1)]);
 
     let mut next = look_up(&trace, 1, &mut cache, &mut lru);
     assert_eq!(next.outcome().counters.hit_blocks, 2);

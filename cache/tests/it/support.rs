@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cache::EvictUnit;
 use policies::PolicyContext;
-use policy_api::{Candidate, NodeId, Pair, PolicyCall, Work};
+use policy_api::{BlockId, Candidate, NodeId, Pair, PolicyCall, Work};
 use testkit::config;
 
 /// A registered eviction policy that admits everything.
@@ -53,7 +53,7 @@ impl Offers {
         assert!(!whole || (part.bytes, part.blocks) == (offered.bytes, offered.blocks));
     }
 
-    pub(crate) fn of(&self, last_block: u32) -> Option<&Candidate> {
+    pub(crate) fn of(&self, last_block: BlockId) -> Option<&Candidate> {
         self.0.values().find(|one| one.last_block == last_block)
     }
 

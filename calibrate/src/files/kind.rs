@@ -33,12 +33,27 @@ impl Found {
         self.push(gpu, model, TimedWork::Kernel(kernel), seconds);
     }
 
+    /// A kernel that has a name: others of its shape are other kernels.
+    pub(crate) fn labelled(
+        &mut self,
+        gpu: &str,
+        model: &str,
+        (label, kernel): (&str, Kernel),
+        seconds: f64,
+    ) {
+        self.kernel(gpu, model, kernel, seconds);
+        if let Some(last) = self.measurements.last_mut() {
+            label.clone_into(&mut last.label);
+        }
+    }
+
     pub(crate) fn push(&mut self, gpu: &str, model: &str, work: TimedWork, seconds: f64) {
         self.measurements.push(Measurement {
             gpu: gpu.to_owned(),
             source: self.source,
             model: model.to_owned(),
             work,
+            label: String::new(),
             seconds,
         });
     }

@@ -42,7 +42,11 @@ fn read(line: &CsvLine, found: &mut Found) -> Result<(), RooflineError> {
         // A measured zero is a kernel too short for the clock.
         if n(&column)? > 0.0 {
             let seconds = line.seconds(&column, MS)?;
-            found.kernel(gpu, &line.file_name.model, kernel, seconds);
+            let model = &line.file_name.model;
+            match kernel {
+                Kernel::Stream(_) => found.labelled(gpu, model, (name, kernel), seconds),
+                _ => found.kernel(gpu, model, kernel, seconds),
+            }
         }
     }
     Ok(())

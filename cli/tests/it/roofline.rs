@@ -69,6 +69,115 @@ fn where_the_time_goes() {
     assert!(whole > cost["datasheet_seconds"].as_f64().unwrap());
 }
 
+/// The check of a fitted engine: what it adds is in the price.
+#[test]
+fn a_fitted_engine_is_in_the_price() {
+    let published = "../../shared/data/splitwise-perf/perf_model.csv";
+    if !Path::new(published).exists() {
+        println!("skipped: no ../shared");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("splitwise.toml");
+    let path = path.to_str().unwrap();
+    stdout(&["fit", published, "--gpu", "h100", "-o", path]);
+    let on = ["--model", "llama-2-70b", "--gpu", "h100"];
+    let both = |command: &[&str], seconds: &str| {
+        let seconds = |more: &[&str]| {
+            json(&[command, &on, more].concat())[seconds]
+                .as_f64()
+                .unwrap()
+        };
+        [seconds(&[]), seconds(&["--calibration", path])]
+    };
+    for (command, what) in [
+        (vec!["explain", "--gpus", "8", "--new", "512"], "seconds"),
+        (
+            vec!["explain", "--gpus", "8", "--decode", "--cached", "512"],
+            "seconds",
+        ),
+        (
+            vec!["fetch", "--cost", "roofline(gpus=8)", "--tokens", "512"],
+            "recompute_seconds",
+        ),
+    ] {
+        let [kernels, engine] = both(&command, what);
+        assert!(engine > 1.3 * kernels, "{command:?}: {kernels} {engine}");
+    }
+    let text = stdout(
+        &[
+            &[
+                "explain",
+                "--gpus",
+                "8",
+                "--new",
+                "512",
+                "--calibration",
+                path,
+            ],
+            &on[..],
+        ]
+        .concat(),
+    );
+    assert!(text.contains("\nengine ") && text.contains(path), "{text}");
+}
+
+#[test]
+fn a_gpu_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let text = include_str!("../../../roofline/data/gpus/h100.toml");
+    std::fs::write(
+        &path,
+        text.replace("peak_flops = 989e12", "peak_flops = 500e12"),
+    )
+    .unwrap();
+    let mine = path.to_str().unwrap();
+    let seconds = |gpu| {
+        json(&["explain", "--gpu", gpu])["seconds"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(seconds(mine) > 1.5 * seconds("h100"));
+    std::fs::write(&path, text.replace("peak_flops = 989e12", "peak_flops = 0")).unwrap();
+    assert!(
+        failure(&["explain", "--gpu", mine]).contains("peak_flops must be a finite number above 0")
+    );
+}
+
+#[test]
+fn weights_that_do_not_fit_are_warned_of() {
+    let text = stdout(&["explain", "--model", "llama-3-70b", "--gpu", "h100"]);
+    assert!(
+        text.contains("warning: 141") && text.contains("do not fit its 80 GB"),
+        "{text}"
+    );
+    assert!(
+        !stdout(&[
+            "explain",
+            "--model",
+            "llama-3-70b",
+            "--gpu",
+            "h100",
+            "--gpus",
+            "8"
+        ])
+        .contains("warning")
+    );
+    assert!(!stdout(&["explain", "--new", "0"]).contains("-0"));
+    let mixture = stdout(&[
+        "explain",
+        "--model",
+        "deepseek-v3",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "16",
+    ]);
+    let guessed = "not measured, priced as their nearest kin: products with narrow weights, experts, latent attention";
+    assert!(mixture.contains(guessed), "{mixture}");
+}
+
 #[test]
 fn narrower_weights_and_more_gpus_take_less_time() {
     let base = [

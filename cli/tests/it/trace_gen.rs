@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
-use trace::{LoadOptions, TraceReader, Workload, load};
+use trace::{BlockId, LoadOptions, TraceReader, Workload, load};
 
 use crate::support::{self, REPLAY, TRACE_GEN, failure, files_in, stderr, stdout};
 
@@ -125,8 +125,8 @@ fn mooncake_rows_become_requests() {
     });
     let expected = [
         (2_500, 100, vec![]),
-        (2_500, 1024, vec![0, 1]),
-        (5_000, 1100, vec![0, 1]),
+        (2_500, 1024, vec![BlockId(0), BlockId(1)]),
+        (5_000, 1100, vec![BlockId(0), BlockId(1)]),
     ];
     assert_eq!(facts.collect::<Vec<_>>(), expected);
     assert_eq!(workload.block_tokens(), 512);

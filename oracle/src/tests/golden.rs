@@ -9,16 +9,15 @@ use trace::Workload;
 use crate::belady::{Belady, Bypass};
 use crate::bracket::OracleOptions;
 use crate::curve::Curve;
-use crate::dual::{Stop, pfoo, prefix_dual};
 use crate::exact::optimum;
 use crate::flat::flat_belady_blocks;
-use crate::gains::Gains;
 use crate::intervals::Intervals;
 use crate::next_use::{NextUse, Reading};
+use crate::prefix_program::Relaxation;
 use crate::schedule::replay;
 
 use super::lp::{Closure, interval_program};
-use super::support::{prepared, saved, serve, total};
+use super::support::{certified, pfoo_bound, prepared, saved, serve, total};
 use testkit::golden::{Golden, cost, golden_cases};
 
 /// The golden files' names of the two cost models.
@@ -169,12 +168,11 @@ fn upper_bounds_come_out() {
         let what = format!("{} at {capacity}", case.name);
         let flat = flat_belady_blocks(&intervals, capacity);
         assert_eq!(json!(flat), expected["flat_belady_pages"], "{what}");
-        let blocks = Gains::new(&intervals, |_, hit| f64::from(hit));
-        let pages = pfoo(&blocks, capacity).upper;
+        let pages = pfoo_bound(&intervals, |_, hit| f64::from(hit), capacity);
         assert!(close(pages, &expected["pfoo_u_pages"], 1e-6), "{what}");
         let course = cost("course");
         let saved = |time, hit| saved(workload, course.as_ref(), time, hit);
-        let seconds = pfoo(&Gains::new(&intervals, saved), capacity).upper;
+        let seconds = pfoo_bound(&intervals, saved, capacity);
         assert!(close(seconds, &expected["pfoo_u_seed_s"], 1e-6), "{what}");
     });
 }
@@ -203,16 +201,17 @@ fn linear_programs_come_out_and_the_dual_stays_above_them() {
                     );
                 }
             }
-            let gains = Gains::new(&Intervals::new(workload, 0), saved);
-            let stop = Stop {
-                steps: 2000,
-                gap: 0.0,
-                lower: 0.0,
-            };
-            let upper = prefix_dual(&gains, u64::from(capacity), stop).upper;
-            let prefix = solve(Closure::Prefix);
-            assert!(upper >= prefix * (1.0 - 1e-6), "{what}: {upper} {prefix}");
-            assert!(upper <= prefix * 1.01, "{what}: {upper} {prefix}");
+            let intervals = Intervals::new(workload, 0);
+            for (closure, relaxation) in [
+                (Closure::Prefix, Relaxation::Slots),
+                (Closure::Fitting, Relaxation::Fitting),
+            ] {
+                let upper = certified(&intervals, saved, u64::from(capacity), relaxation, 4000);
+                let least = solve(closure);
+                let what = format!("{what} {closure:?}: {upper} {least}");
+                assert!(upper >= least * (1.0 - 1e-6), "{what}");
+                assert!(upper <= least * 1.0005, "{what}");
+            }
         }
     });
 }

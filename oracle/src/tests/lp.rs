@@ -12,6 +12,8 @@ pub(crate) enum Closure {
     Flat,
     /// The hits of a request are a prefix.
     Prefix,
+    /// The hits of a request are a prefix, and fit into the cache.
+    Fitting,
     /// A block is held over a gap only with its parent.
     Tree,
 }
@@ -26,6 +28,9 @@ pub(crate) fn interval_program(
     let mut problem = Problem::new(OptimizationDirection::Maximize);
     let mut held: Vec<(BlockInterval, Variable)> = Vec::new();
     for interval in block_intervals(workload) {
+        if closure == Closure::Fitting && interval.depth >= capacity_blocks {
+            continue;
+        }
         if interval.gainful || closure == Closure::Tree {
             let gain = saved(interval.to, interval.depth + 1) - saved(interval.to, interval.depth);
             let gain = if interval.gainful { gain } else { 0.0 };
@@ -56,13 +61,13 @@ fn tied(
     child: &BlockInterval,
     parent: &BlockInterval,
 ) -> bool {
-    let parent_of_child = workload.parents()[child.block as usize];
+    let parent_of_child = workload.parents()[child.block.index()];
     if parent_of_child == NO_BLOCK || parent_of_child != parent.block {
         return false;
     }
     match closure {
         Closure::Flat => false,
-        Closure::Prefix => parent.to == child.to,
+        Closure::Prefix | Closure::Fitting => parent.to == child.to,
         Closure::Tree => child.from <= parent.from && parent.to <= child.to,
     }
 }

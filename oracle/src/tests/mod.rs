@@ -1,5 +1,6 @@
 //! The oracle against answers found in other ways.
 
+mod certificates;
 mod golden;
 mod lp;
 mod named;

@@ -9,14 +9,13 @@ use trace::{LoadOptions, Provenance, Request, Workload, WorkloadBuilder};
 use crate::belady::{Belady, Bypass};
 use crate::bracket::OracleOptions;
 use crate::curve::Curve;
-use crate::dual::{Stop, prefix_dual};
 use crate::flat::flat_belady_blocks;
-use crate::gains::Gains;
 use crate::intervals::Intervals;
 use crate::next_use::{NextUse, Reading};
+use crate::prefix_program::Relaxation;
 use crate::schedule::replay;
 
-use super::support::{prepared, saved, serve, total};
+use super::support::{certified, prepared, saved, serve, total};
 use testkit::golden::cost;
 
 const BLOCK_TOKENS: u32 = 512;
@@ -291,12 +290,7 @@ fn the_reference_simulators_offline_policy_stays_below_the_upper_bound() {
         let intervals = Intervals::new(&workload, warmup as u32);
         let saved =
             |time: u32, hit: u32| f64::from((hit * BLOCK_TOKENS).min(prompt_tokens[time as usize]));
-        let stop = Stop {
-            steps: 600,
-            gap: 0.0,
-            lower: 0.0,
-        };
-        let upper = prefix_dual(&Gains::new(&intervals, saved), capacity, stop).upper;
+        let upper = certified(&intervals, saved, capacity, Relaxation::Slots, 600);
         let share = reference as f64 / upper;
         println!("at {capacity} blocks the reference reaches {share:.4} of the bound");
         assert!((0.9..=1.0).contains(&share), "at {capacity}: {share}");

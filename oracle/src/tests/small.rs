@@ -7,18 +7,18 @@ use trace::Workload;
 use crate::belady::{Belady, Bypass};
 use crate::bracket::OracleOptions;
 use crate::curve::Curve;
-use crate::dual::{Stop, pfoo, prefix_dual};
 use crate::exact::optimum;
 use crate::flat::flat_belady_blocks;
-use crate::gains::Gains;
 use crate::intervals::{Intervals, NEVER};
 use crate::next_use::{NextUse, Reading};
-use crate::regret::{Evictions, Regret};
+use crate::prefix_program::Relaxation;
+use crate::record::{Evictions, Regret};
 use crate::schedule::replay;
 
 use super::lp::{Closure, interval_program};
 use super::support::{
-    asks, block_intervals, costs, pair, prepared, saved, serve, total, touches, workload,
+    asks, block_intervals, certified, costs, pair, pfoo_bound, prepared, saved, serve, total,
+    touches, workload,
 };
 
 const REQUESTS: usize = 9;
@@ -220,13 +220,19 @@ proptest! {
             let exact = optimum(&workload, capacity, saved).unwrap();
             let solve = |closure| interval_program(&workload, capacity, closure, saved);
             let (tree, prefix) = (solve(Closure::Tree), solve(Closure::Prefix));
-            let gains = Gains::new(&intervals, saved);
-            let stop = Stop { steps, gap: 0.0, lower: 0.0 };
-            let dual = prefix_dual(&gains, u64::from(capacity), stop);
-            let pfoo = pfoo(&gains, u64::from(capacity)).upper;
-            let slack = 1e-7 * gains.ceiling();
-            let chain = [exact, tree, prefix, dual.upper.min(pfoo)];
-            prop_assert!(chain.is_sorted_by(|low, high| *low <= high + slack), "{} {chain:?}", cost.name);
+            let fitting = solve(Closure::Fitting);
+            let slots = u64::from(capacity);
+            let dual = |relaxation| certified(&intervals, saved, slots, relaxation, steps);
+            let pfoo = pfoo_bound(&intervals, saved, slots);
+            let tolerance = 1e-7 * pfoo;
+            let chains = [
+                vec![exact, tree, prefix, dual(Relaxation::Slots).min(pfoo)],
+                vec![exact, fitting, dual(Relaxation::Fitting)],
+                vec![exact, dual(Relaxation::Shares)],
+            ];
+            for chain in chains {
+                prop_assert!(chain.is_sorted_by(|low, high| *low <= high + tolerance), "{} {chain:?}", cost.name);
+            }
         }
     }
 }

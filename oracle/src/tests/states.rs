@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use cache::{Cache, CacheConfig, Replay};
 use policies::{ADMISSION, EVICTION, PolicyContext};
-use policy_api::StateBytes;
+use policy_api::{BlockId, StateBytes};
 use proptest::prelude::*;
 use trace::Workload;
 
-use crate::bracket::{BlockMemory, Oracle, OracleOptions};
+use crate::bracket::{BlockMemory, OracleOptions};
+use crate::oracle::Oracle;
 
 use super::support::{asks, config, costs, saved, total_saved, workload};
 
@@ -30,15 +31,15 @@ fn optimum(
         for ((blocks, states), so_far) in reached {
             let held = path
                 .iter()
-                .take_while(|block| blocks >> **block & 1 == 1)
+                .take_while(|block| blocks >> block.0 & 1 == 1)
                 .count() as u32;
-            let resumes = |end: &u32| states >> path[*end as usize - 1] & 1 == 1;
+            let resumes = |end: &u32| states >> path[*end as usize - 1].0 & 1 == 1;
             let hit = (1..=held.min(usable)).rev().find(resumes).unwrap_or(0);
             let passed = path
                 .iter()
                 .skip(hit as usize)
-                .fold(0, |bits, block| bits | 1 << block);
-            let all = path.iter().fold(blocks, |bits, block| bits | 1 << block);
+                .fold(0, |bits, block| bits | 1 << block.0);
+            let all = path.iter().fold(blocks, |bits, block| bits | 1 << block.0);
             let gained = so_far + value(time, hit);
             for kept in subsets(all).filter(|kept| is_closed(workload, *kept)) {
                 for saved in subsets((states | passed) & kept) {
@@ -61,7 +62,7 @@ fn subsets(of: u32) -> impl Iterator<Item = u32> {
 
 /// No block without the one above it.
 fn is_closed(workload: &Workload, blocks: u32) -> bool {
-    let has = |block: u32| blocks >> block & 1 == 1;
+    let has = |block: BlockId| blocks >> block.0 & 1 == 1;
     workload.requests().iter().all(|request| {
         workload
             .path(request)

@@ -9,7 +9,12 @@ use proptest::prelude::*;
 use roofline::PricedCost;
 use trace::{Provenance, Request, Workload, WorkloadBuilder};
 
-use crate::bracket::{BlockMemory, Oracle};
+use crate::bracket::BlockMemory;
+use crate::dual::{Stop, pfoo};
+use crate::dual_search::{better_dual, first_dual};
+use crate::intervals::Intervals;
+use crate::oracle::Oracle;
+use crate::prefix_program::{PrefixProgram, Relaxation};
 
 use testkit::FlatCost;
 use testkit::golden::cost;
@@ -81,6 +86,7 @@ pub(crate) fn costs() -> Vec<PricedCost> {
     let named = ["course", "course-linear", "causal"].map(cost);
     let floored = PricedCost {
         name: "floored".to_owned(),
+        calibration: None,
         cost: Arc::new(Floored),
     };
     named.into_iter().chain([floored]).collect()
@@ -110,6 +116,42 @@ pub(crate) fn prepared<'a>(
         state: None,
     };
     Oracle::new(workload, cost, memory, warmup_requests)
+}
+
+/// The certified bound of one relaxation, where request `i` saves `saved(i, hit_blocks)`.
+pub(crate) fn certified(
+    intervals: &Intervals,
+    saved: impl Fn(u32, u32) -> f64,
+    capacity_blocks: u64,
+    relaxation: Relaxation,
+    steps: u32,
+) -> f64 {
+    let slots = capacity_blocks as f64;
+    let program = PrefixProgram::new(intervals, saved, slots, None, relaxation);
+    let stop = Stop {
+        steps,
+        gap: 0.0,
+        lower: 0.0,
+    };
+    let first = first_dual(
+        &program,
+        Stop {
+            steps: steps / 2,
+            ..stop
+        },
+    );
+    better_dual(&program, &first, stop).upper.min(first.upper)
+}
+
+/// PFOO-U, of the loosest program.
+pub(crate) fn pfoo_bound(
+    intervals: &Intervals,
+    saved: impl Fn(u32, u32) -> f64,
+    capacity_blocks: u64,
+) -> f64 {
+    let slots = capacity_blocks as f64;
+    let program = PrefixProgram::new(intervals, saved, slots, None, Relaxation::Slots);
+    pfoo(&program, slots).upper
 }
 
 /// Seconds that a request saves when its first blocks hit.

@@ -186,16 +186,16 @@ impl AskCounts {
     fn add(&mut self, path: &[BlockId]) {
         let halvings = self.halvings();
         for &block in path {
-            if block as usize >= self.counts.len() {
-                self.counts.resize(block as usize + 1, (0, 0));
+            if block.index() >= self.counts.len() {
+                self.counts.resize(block.index() + 1, (0, 0));
             }
-            self.counts[block as usize] = (self.of(block) + 1, halvings);
+            self.counts[block.index()] = (self.of(block) + 1, halvings);
         }
         self.asked += path.len() as u64;
     }
 
     fn of(&self, block: BlockId) -> u32 {
-        let (count, halvings) = self.counts.get(block as usize).copied().unwrap_or((0, 0));
+        let (count, halvings) = self.counts.get(block.index()).copied().unwrap_or((0, 0));
         count.checked_shr(self.halvings() - halvings).unwrap_or(0)
     }
 }
@@ -259,10 +259,13 @@ mod tests {
     #[test]
     fn counts_are_halved() {
         let mut counts = AskCounts::new(6);
-        counts.add(&[0, 1]);
-        counts.add(&[0, 1]);
-        assert_eq!(counts.of(1), 2);
-        counts.add(&[0, 2]);
-        assert_eq!([0, 1, 2, 3].map(|block| counts.of(block)), [1, 1, 0, 0]);
+        counts.add(&[0, 1].map(BlockId));
+        counts.add(&[0, 1].map(BlockId));
+        assert_eq!(counts.of(BlockId(1)), 2);
+        counts.add(&[0, 2].map(BlockId));
+        assert_eq!(
+            [0, 1, 2, 3].map(|block| counts.of(BlockId(block))),
+            [1, 1, 0, 0]
+        );
     }
 }

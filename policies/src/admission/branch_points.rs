@@ -37,10 +37,10 @@ struct BranchPoints {
 impl BranchPoints {
     /// Notes what comes after a block, and says whether it is a branch point.
     fn branches(&mut self, block: BlockId, next: BlockId) -> bool {
-        if block as usize >= self.after.len() {
-            self.after.resize(block as usize + 1, After::Nothing);
+        if block.index() >= self.after.len() {
+            self.after.resize(block.index() + 1, After::Nothing);
         }
-        let after = &mut self.after[block as usize];
+        let after = &mut self.after[block.index()];
         *after = match *after {
             After::Nothing => After::One(next),
             After::One(other) if other == next => After::One(next),
@@ -60,7 +60,7 @@ impl AdmissionPolicy for BranchPoints {
         }
         // The last block of a path may be a branch point of earlier ones.
         if let Some(&last) = request.path.last()
-            && self.after.get(last as usize) == Some(&After::Several)
+            && self.after.get(last.index()) == Some(&After::Several)
         {
             deepest = request.path.len() as u32;
         }

@@ -52,6 +52,8 @@ impl AdmissionPolicy for CheckpointEvery {
 
 #[cfg(test)]
 mod tests {
+    use policy_api::BlockId;
+
     use super::*;
     use crate::testing::{context, view};
     use params::Params;
@@ -60,7 +62,7 @@ mod tests {
         let mut context = context(9, 0);
         context.cache.block_tokens = block_tokens;
         let mut policy = (ENTRY.build)(&context, &Params::parse(ENTRY.params, params).unwrap());
-        let path: Vec<_> = (0..7).collect();
+        let path: Vec<_> = (0..7).map(BlockId).collect();
         let insertion = PathInsertion {
             resident_blocks: 7,
             diverges_inside_node: false,

@@ -65,7 +65,7 @@ impl LmCache {
     fn count_path(&mut self, path: &[BlockId]) {
         for (position, &block) in path.iter().enumerate() {
             let before = self.count(block);
-            let seen = &mut self.blocks[block as usize];
+            let seen = &mut self.blocks[block.index()];
             seen.count = before + 1;
             seen.halvings = self.halvings;
             seen.above = position.checked_sub(1).map_or(block, |above| path[above]);
@@ -83,10 +83,10 @@ impl LmCache {
 
     /// The block's count, with the halvings since it was counted last.
     fn count(&mut self, block: BlockId) -> u32 {
-        if block as usize >= self.blocks.len() {
-            self.blocks.resize(block as usize + 1, Seen::default());
+        if block.index() >= self.blocks.len() {
+            self.blocks.resize(block.index() + 1, Seen::default());
         }
-        let seen = self.blocks[block as usize];
+        let seen = self.blocks[block.index()];
         seen.count
             .checked_shr(self.halvings - seen.halvings)
             .unwrap_or(0)
@@ -109,7 +109,7 @@ impl LmCache {
 
     fn set_resident(&mut self, block: BlockId, resident: bool) {
         let count = self.count(block);
-        let seen = &mut self.blocks[block as usize];
+        let seen = &mut self.blocks[block.index()];
         if std::mem::replace(&mut seen.resident, resident) == resident {
             return;
         }
@@ -146,7 +146,7 @@ impl AdmissionPolicy for LmCache {
         let mut block = evicted.last_block;
         for _ in 0..evicted.blocks {
             self.set_resident(block, false);
-            block = self.blocks[block as usize].above;
+            block = self.blocks[block.index()].above;
         }
     }
 }
@@ -180,12 +180,18 @@ mod tests {
     #[test]
     fn counters_are_halved() {
         let mut policy = LmCache::new(4, 6);
-        policy.count_path(&[0, 1]);
-        policy.count_path(&[0, 1]);
-        policy.set_resident(1, true);
-        assert_eq!((policy.count(0), policy.rarest_resident()), (2, Some(2)));
-        policy.count_path(&[0, 2]);
-        assert_eq!((policy.count(0), policy.rarest_resident()), (1, Some(1)));
-        assert_eq!(policy.count(2), 0);
+        policy.count_path(&[0, 1].map(BlockId));
+        policy.count_path(&[0, 1].map(BlockId));
+        policy.set_resident(BlockId(1), true);
+        assert_eq!(
+            (policy.count(BlockId(0)), policy.rarest_resident()),
+            (2, Some(2))
+        );
+        policy.count_path(&[0, 2].map(BlockId));
+        assert_eq!(
+            (policy.count(BlockId(0)), policy.rarest_resident()),
+            (1, Some(1))
+        );
+        assert_eq!(policy.count(BlockId(2)), 0);
     }
 }

@@ -45,12 +45,14 @@ impl AdmissionPolicy for MarconiAdmission {
 
 #[cfg(test)]
 mod tests {
+    use policy_api::BlockId;
+
     use super::*;
     use crate::testing::view;
 
     #[test]
     fn the_second_occurrence_of_a_prefix_is_saved_and_the_end() {
-        let path = [7, 8, 9, 10];
+        let path = [7, 8, 9, 10].map(BlockId);
         let request = RequestView {
             held_blocks: 2,
             ..view(&path)

@@ -75,7 +75,7 @@ impl AdmissionPolicy for SecondOccurrence {
             .iter()
             .take_while(|block| {
                 self.remembered_by
-                    .get(**block as usize)
+                    .get(block.index())
                     .is_some_and(|by| *by != 0)
             })
             .count();
@@ -115,7 +115,7 @@ impl Memory {
             let Some((block, request)) = self.order.pop_front() else {
                 break;
             };
-            let by = &mut remembered_by[block as usize];
+            let by = &mut remembered_by[block.index()];
             if *by == request {
                 *by = 0;
                 self.live_blocks -= 1;
@@ -123,13 +123,13 @@ impl Memory {
         }
         if self.order.len() as u64 > Self::STALE_FLOOR + Self::STALE_FACTOR * self.live_blocks {
             self.order
-                .retain(|(block, request)| remembered_by[*block as usize] == *request);
+                .retain(|(block, request)| remembered_by[block.index()] == *request);
         }
     }
 }
 
 fn slot(table: &mut Vec<u32>, block: BlockId) -> &mut u32 {
-    let index = block as usize;
+    let index = block.index();
     if index >= table.len() {
         table.resize(index + 1, 0);
     }

@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn a_path_that_waits_for_its_tool_stays() {
         let paths = [
-            ask("a").session(1, 0).tool(1).at_s(0.0),
-            ask("b").session(2, 0).at_s(1.0),
-            ask("c").session(3, 0).at_s(2.0),
-            ask("d").session(4, 0).at_s(30.0),
+            ask("a").session(1, 0).tool(1).at_seconds(0.0),
+            ask("b").session(2, 0).at_seconds(1.0),
+            ask("c").session(3, 0).at_seconds(2.0),
+            ask("d").session(4, 0).at_seconds(30.0),
         ];
         // A cold tool is pinned for at most 4.6 * 2 s: "a" is over at 30 s.
         assert_eq!(victims("continuum", 2, &paths)[2..], ["b", "a"]);
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn the_sessions_return_ends_the_pin() {
         let paths = [
-            ask("a").session(1, 0).tool(1).at_s(0.0),
-            ask("a").session(1, 1).at_s(0.1),
-            ask("b").session(2, 0).at_s(0.2),
-            ask("c").session(3, 0).at_s(0.3),
+            ask("a").session(1, 0).tool(1).at_seconds(0.0),
+            ask("a").session(1, 1).at_seconds(0.1),
+            ask("b").session(2, 0).at_seconds(0.2),
+            ask("c").session(3, 0).at_seconds(0.3),
         ];
         assert_eq!(victims("continuum", 2, &paths)[3], "a");
     }

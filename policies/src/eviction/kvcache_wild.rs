@@ -161,11 +161,11 @@ mod tests {
             let start = f64::from(round) * 20.0;
             let gap = if kind == 1 { 1.0 } else { 10.0 };
             let path = if kind == 1 { "a" } else { "b" };
-            paths.push(ask(path).kind(kind as u16).at_s(start));
-            paths.push(ask(path).kind(kind as u16).at_s(start + gap));
+            paths.push(ask(path).kind(kind as u16).at_seconds(start));
+            paths.push(ask(path).kind(kind as u16).at_seconds(start + gap));
         }
         for (path, kind, at_s) in [("a", 1, 2551.0), ("b", 2, 2552.0), ("c", 3, 2553.0)] {
-            paths.push(ask(path).kind(kind).at_s(at_s));
+            paths.push(ask(path).kind(kind).at_seconds(at_s));
         }
         let spec = "kvcache-wild(life-span=20s)";
         assert_eq!(victims(spec, 2, &paths)[256], "b");

@@ -241,11 +241,11 @@ mod tests {
         let mut paths: Vec<Ask> = Vec::new();
         for round in 0..2_000 {
             let at_s = f64::from(round) * 10.0;
-            paths.push(ask("a").kind(1).at_s(at_s));
-            paths.push(ask(letter(round)).kind(2).at_s(at_s + 5.0));
+            paths.push(ask("a").kind(1).at_seconds(at_s));
+            paths.push(ask(letter(round)).kind(2).at_seconds(at_s + 5.0));
         }
         // Now "a" is the older, but of the kind that comes back.
-        paths.push(ask("z").kind(2).at_s(20_000.0));
+        paths.push(ask("z").kind(2).at_seconds(20_000.0));
         let last = victims("learned", 2, &paths).pop();
         assert_eq!(last, Some(letter(1_999)));
         assert_eq!(victims("lru", 2, &paths).pop().as_deref(), Some("a"));

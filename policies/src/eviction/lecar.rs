@@ -196,12 +196,12 @@ mod tests {
             at_blocks: 0,
             uses: 3,
         };
-        lecar.gone_by_lru.remember(7, 1, evicted);
-        lecar.learn(&view(&[7]));
+        lecar.gone_by_lru.remember(BlockId(7), 1, evicted);
+        lecar.learn(&view(&[BlockId(7)]));
         let expected = 0.5 / (0.5 + 0.5 * LEARNING_RATE.exp());
         assert!((lecar.weight_lru - expected).abs() < 1e-12);
-        assert_eq!(lecar.uses_before(7), 3, "it keeps its uses");
-        lecar.learn(&view(&[7]));
+        assert_eq!(lecar.uses_before(BlockId(7)), 3, "it keeps its uses");
+        lecar.learn(&view(&[BlockId(7)]));
         assert!((lecar.weight_lru - expected).abs() < 1e-12, "only once");
     }
 }

@@ -129,9 +129,9 @@ mod tests {
         // After a minute a's 2 count as 1, so that it goes before "bc" with 3/2.
         let paths = |minutes: f64| {
             [
-                ask("a").at_s(0.0),
-                ask("bc").at_s(60.0 * minutes),
-                ask("d").at_s(60.0 * minutes),
+                ask("a").at_seconds(0.0),
+                ask("bc").at_seconds(60.0 * minutes),
+                ask("d").at_seconds(60.0 * minutes),
             ]
         };
         assert_eq!(victims("lmcache-cost", 3, &paths(1.0))[2], "a");

@@ -172,12 +172,13 @@ mod tests {
         for round in 0..400u32 {
             let at_s = f64::from(round) * 10.0;
             let (chat, single) = (u64::from(2 * round), u64::from(2 * round + 1));
-            paths.push(ask("").kind(1).session(chat, 0).at_s(at_s));
-            paths.push(ask("").kind(1).session(chat, 0).at_s(at_s + 1.0));
-            paths.push(ask("").kind(2).session(single, 0).at_s(at_s + 2.0));
+            paths.push(ask("").kind(1).session(chat, 0).at_seconds(at_s));
+            paths.push(ask("").kind(1).session(chat, 0).at_seconds(at_s + 1.0));
+            paths.push(ask("").kind(2).session(single, 0).at_seconds(at_s + 2.0));
         }
-        let later =
-            |path: &str, kind, session, at_s| ask(path).kind(kind).session(session, 0).at_s(at_s);
+        let later = |path: &str, kind, session, at_s| {
+            ask(path).kind(kind).session(session, 0).at_seconds(at_s)
+        };
         paths.extend([
             later("a", 1, 9001, 5000.0),
             later("b", 2, 9002, 5001.0),

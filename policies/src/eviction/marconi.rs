@@ -214,7 +214,7 @@ impl Tuner {
     }
 
     fn flops_saved(&self, alpha: f64) -> f64 {
-        let distinct = self.arena.iter().max().map_or(0, |most| most + 1);
+        let distinct = self.arena.iter().max().map_or(0, |most| most.0 + 1);
         let mut cache = Cache::new(self.config, &self.arena, distinct, self.cost.as_ref());
         let mut policy = Pair {
             eviction: Box::new(MarconiEviction::new(alpha, None)),

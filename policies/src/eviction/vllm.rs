@@ -75,6 +75,7 @@ impl Rule for Vllm {
 #[cfg(test)]
 mod tests {
     use cache::EvictUnit;
+    use policy_api::BlockId;
 
     use crate::testing::{Trace, asks, assert_is_lru, pair_seeded};
 
@@ -96,7 +97,7 @@ mod tests {
             trace.serve(2, &mut cache, &mut policy);
             cache.resident_blocks()
         };
-        assert_eq!(goes("lru"), [0, 2, 3], "the tail of ab went");
-        assert_eq!(goes("vllm"), [0, 1, 3], "c finished before ab");
+        assert_eq!(goes("lru"), [0, 2, 3].map(BlockId), "the tail of ab went");
+        assert_eq!(goes("vllm"), [0, 1, 3].map(BlockId), "c finished before ab");
     }
 }

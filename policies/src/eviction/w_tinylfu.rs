@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 
 use policy_api::{
-    Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
+    BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim, WithdrawReason,
 };
 
 use crate::entry::{BuildEviction, EvictionEntry, Track};
@@ -58,7 +58,7 @@ type Place = (Tick, Reverse<u32>);
 struct Contender {
     last_used: Tick,
     depth: Reverse<u32>,
-    first_block: u32,
+    first_block: BlockId,
     blocks: u32,
 }
 

@@ -129,12 +129,15 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_first() {
         let mut ghosts = Ghosts::new();
-        ghosts.remember(1, 2, 'a');
-        ghosts.remember(2, 3, 'b');
-        ghosts.remember(1, 1, 'c');
+        ghosts.remember(BlockId(1), 2, 'a');
+        ghosts.remember(BlockId(2), 3, 'b');
+        ghosts.remember(BlockId(1), 1, 'c');
         assert_eq!(ghosts.blocks(), 4);
         ghosts.trim(3);
-        assert_eq!((ghosts.recall(2), ghosts.recall(1)), (None, Some('c')));
+        assert_eq!(
+            (ghosts.recall(BlockId(2)), ghosts.recall(BlockId(1))),
+            (None, Some('c'))
+        );
         assert_eq!((ghosts.blocks(), ghosts.forget_oldest()), (0, None));
     }
 
@@ -142,7 +145,7 @@ mod tests {
     fn stale_entries_do_not_pile_up() {
         let mut ghosts = Ghosts::new();
         for _ in 0..10_000 {
-            ghosts.remember(7, 1, ());
+            ghosts.remember(BlockId(7), 1, ());
         }
         assert!(ghosts.order.len() <= STALE_FLOOR + STALE_FACTOR + 1);
     }

@@ -36,12 +36,14 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
+    use policy_api::BlockId;
+
     use super::*;
     use crate::testing::view;
 
     #[test]
     fn what_is_free_is_what_was_not_admitted_until_something_goes() {
-        let path: Vec<_> = (0..9).collect();
+        let path: Vec<_> = (0..9).map(BlockId).collect();
         let request = RequestView {
             held_blocks: 2,
             ..view(&path)

@@ -62,19 +62,21 @@ impl ShadowLru {
             && held < left.end
         {
             left.start = held + 1;
-            self.used_by[block as usize] = self.oldest + self.left.len() as u32;
+            self.used_by[block.index()] = self.oldest + self.left.len() as u32;
             held += 1;
         }
         self.left.push_back(Left {
             start: 0,
             end: held,
-            deepest: held.checked_sub(1).map_or(0, |last| path[last as usize]),
+            deepest: held
+                .checked_sub(1)
+                .map_or(BlockId(0), |last| path[last as usize]),
         });
         held
     }
 
     fn left_of_last_user(&mut self, block: BlockId) -> Option<&mut Left> {
-        let used_by = self.used_by.get(block as usize)?;
+        let used_by = self.used_by.get(block.index())?;
         self.left
             .get_mut(used_by.checked_sub(self.oldest)? as usize)
     }
@@ -98,10 +100,10 @@ impl ShadowLru {
     pub(crate) fn admit(&mut self, path: &[BlockId], held: u32, blocks: u32) {
         let now = self.oldest + self.left.len() as u32 - 1;
         for &block in &path[held as usize..blocks as usize] {
-            if block as usize >= self.used_by.len() {
-                self.used_by.resize(block as usize + 1, 0);
+            if block.index() >= self.used_by.len() {
+                self.used_by.resize(block.index() + 1, 0);
             }
-            self.used_by[block as usize] = now;
+            self.used_by[block.index()] = now;
         }
         if blocks > held
             && let Some(left) = self.left.back_mut()
@@ -184,11 +186,12 @@ mod tests {
     fn the_victim_is_of_the_least_recent_request() {
         let mut shadow = ShadowLru::new(3);
         for path in [&[0, 1][..], &[2], &[0]] {
-            let held = shadow.touch(path);
-            shadow.admit(path, held, path.len() as u32);
+            let path: Vec<_> = path.iter().copied().map(BlockId).collect();
+            let held = shadow.touch(&path);
+            shadow.admit(&path, held, path.len() as u32);
         }
         assert_eq!(shadow.free_blocks(), 0);
-        shadow.touch(&[3]);
-        assert_eq!(shadow.victim(), Some(1));
+        shadow.touch(&[BlockId(3)]);
+        assert_eq!(shadow.victim(), Some(BlockId(1)));
     }
 }

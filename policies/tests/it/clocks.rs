@@ -57,7 +57,7 @@ fn trace(arrival_seconds: Clock) -> Trace {
                 .session(session, turn as u32)
                 .kind((at % 3) as u16);
             let ask = if at % 2 == 0 { ask.tool(1) } else { ask };
-            ask.at_s(arrival_seconds(at))
+            ask.at_seconds(arrival_seconds(at))
         })
         .collect();
     Trace::new(&asks)

@@ -2,7 +2,7 @@
 
 use cache::{Cache, CacheConfig, EvictUnit, Lease};
 use policy_api::{
-    EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, RequestIndex, StateBytes,
+    BlockId, EvictionPolicy, Hints, Inspect, Pair, Policy, PolicyCall, RequestIndex, StateBytes,
 };
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn any_trace(most: usize) -> impl Strategy<Value = Trace> {
             .into_iter()
             .map(|(ask, gap)| {
                 at_s += f64::from(gap * gap);
-                ask.at_s(at_s)
+                ask.at_seconds(at_s)
             })
             .collect();
         Trace::new(&asks)
@@ -66,7 +66,7 @@ fn serve(
     unit: EvictUnit,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u64, Vec<u32>)> {
+) -> Vec<(u64, Vec<BlockId>)> {
     serve_in(trace, config(capacity, unit, None), policy, name)
 }
 
@@ -76,7 +76,7 @@ fn serve_in(
     config: CacheConfig,
     policy: &mut dyn Policy,
     name: &str,
-) -> Vec<(u64, Vec<u32>)> {
+) -> Vec<(u64, Vec<BlockId>)> {
     let mut cache = trace.cache_of(config);
     let happened = (0..trace.requests.len())
         .map(|index| {

@@ -8,7 +8,7 @@ use policies::{
     ADMISSION, BuildEviction, EVICTION, EvictionEntry, EvictionSpec, Params, PolicyContext, Track,
 };
 use policy_api::{
-    AdmissionPolicy, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim,
+    AdmissionPolicy, BlockId, Candidate, EvictionPolicy, NodeId, Ranked, RequestView, Tick, Victim,
     WithdrawReason,
 };
 
@@ -68,7 +68,7 @@ fn declared_name(code: &str) -> String {
 #[derive(Default)]
 struct Regretful {
     leaves: Ranked<Tick>,
-    evicted: BTreeSet<u32>,
+    evicted: BTreeSet<BlockId>,
     has_room: bool,
 }
 

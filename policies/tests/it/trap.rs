@@ -54,7 +54,8 @@ impl Traffic {
     fn text(&mut self, tokens: u64) -> Text {
         let start = self.arena.len();
         let blocks = (tokens / BLOCK_TOKENS) as u32;
-        self.arena.extend(start as u32..start as u32 + blocks);
+        let ids = start as u32..start as u32 + blocks;
+        self.arena.extend(ids.map(BlockId));
         Text {
             start,
             blocks,

@@ -6,7 +6,7 @@ use policy_api::{PrefillCost, Work};
 
 use crate::cost::entry::CostEntry;
 use crate::gpu::Gpu;
-use crate::model::Model;
+use crate::model::{AttentionWidth, Model};
 
 pub(crate) const COURSE: CostEntry = CostEntry {
     name: "course",
@@ -14,7 +14,8 @@ pub(crate) const COURSE: CostEntry = CostEntry {
     source: "the course whose reference model and GPU are the defaults (`roofline figures`)",
     idea: "(2N s + 4 L d s S) / F with s = S - P new tokens of S, and F a constant fraction of the GPU's peak",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Full, model, gpu);
         Ok(Arc::new(cost))
     },
@@ -26,7 +27,8 @@ pub(crate) const COURSE_LINEAR: CostEntry = CostEntry {
     source: "the same course, where it sums whole tasks",
     idea: "2N s / F: a token costs the same wherever it is in the prompt",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Free, model, gpu);
         Ok(Arc::new(cost))
     },
@@ -38,7 +40,8 @@ pub(crate) const CAUSAL: CostEntry = CostEntry {
     source: "the arithmetic of causal attention",
     idea: "(2N s + 2 L d (S^2 - P^2)) / F: `course` with the attention that a causal mask leaves",
     params: &[],
-    build: |model, gpu, _| {
+    calibrated: false,
+    build: |model, gpu, _, _| {
         let cost = ConstantUtilisation::new(AttentionRule::Causal, model, gpu);
         Ok(Arc::new(cost))
     },
@@ -56,23 +59,32 @@ pub enum AttentionRule {
 }
 
 /// FLOPs over a fixed rate: the course's cost models.
-#[derive(Debug, Clone, Copy)]
+///
+/// `L d` is the sum over attention layers of heads times head width; a layer with a window sees no more than that.
+#[derive(Debug, Clone)]
 pub struct ConstantUtilisation {
     attention: AttentionRule,
     /// 2N.
     flops_per_token: f64,
-    /// 4*L*d, of the layers that attend.
-    flops_per_pair: f64,
+    /// 4*L*d of the layers that look back equally far, and how far that is.
+    flops_per_pair: Vec<AttentionWidth>,
     flops_per_s: f64,
 }
 
 impl ConstantUtilisation {
     /// Prices `model` on `gpu` at the GPU's constant utilisation.
     pub fn new(attention: AttentionRule, model: &Model, gpu: &Gpu) -> Self {
+        let widths = model
+            .attention_widths()
+            .into_iter()
+            .map(|layers| AttentionWidth {
+                width: 4.0 * layers.width,
+                ..layers
+            });
         Self {
             attention,
             flops_per_token: 2.0 * model.active_parameters,
-            flops_per_pair: 4.0 * f64::from(model.attention_layers()) * f64::from(model.hidden),
+            flops_per_pair: widths.collect(),
             flops_per_s: gpu.course_flops(),
         }
     }
@@ -81,12 +93,28 @@ impl ConstantUtilisation {
     pub fn attention_flops(&self, total_tokens: u64, cached_tokens: u64) -> f64 {
         let total = total_tokens as f64;
         let cached = cached_tokens.min(total_tokens) as f64;
-        match self.attention {
+        let of_layers = |layers: &AttentionWidth| match self.attention {
             AttentionRule::Free => 0.0,
-            AttentionRule::Full => self.flops_per_pair * (total - cached) * total,
-            AttentionRule::Causal => self.flops_per_pair * 0.5 * (total * total - cached * cached),
-        }
+            AttentionRule::Full => layers.width * (total - cached) * total.min(layers.window),
+            AttentionRule::Causal => {
+                let pairs = twice_the_pairs(total, layers.window);
+                layers.width * 0.5 * (pairs - twice_the_pairs(cached, layers.window))
+            }
+        };
+        self.flops_per_pair.iter().map(of_layers).sum()
     }
+}
+
+/// Twice the pairs of `tokens` queries with the keys that each sees: a triangle, and a strip where the window is full.
+fn twice_the_pairs(tokens: f64, window: f64) -> f64 {
+    let seen = tokens.min(window);
+    let beyond = tokens - seen;
+    seen * seen
+        + if beyond > 0.0 {
+            2.0 * beyond * window
+        } else {
+            0.0
+        }
 }
 
 impl PrefillCost for ConstantUtilisation {

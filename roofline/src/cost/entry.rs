@@ -6,6 +6,7 @@ use std::sync::Arc;
 use params::{Param, Params};
 use policy_api::PrefillCost;
 
+use crate::calibration::Calibration;
 use crate::error::RooflineError;
 use crate::gpu::Gpu;
 use crate::model::Model;
@@ -23,13 +24,19 @@ pub struct CostEntry {
     pub idea: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
+    /// Whether it prices by a calibration.
+    pub calibrated: bool,
     /// Builds it for a model on a GPU.
     pub build: BuildCost,
 }
 
 /// Builds a cost model.
-pub type BuildCost =
-    fn(&Model, &Gpu, &Params) -> Result<Arc<dyn PrefillCost + Send + Sync>, RooflineError>;
+pub type BuildCost = fn(
+    &Model,
+    &Gpu,
+    &Calibration,
+    &Params,
+) -> Result<Arc<dyn PrefillCost + Send + Sync>, RooflineError>;
 
 /// What it costs to prefill a prompt of which a prefix is cached, and what that rule is called.
 ///
@@ -41,6 +48,8 @@ pub struct PricedCost {
     /// The cost model with its parameters, but for those at their defaults. Two that are configured differently have
     /// different names.
     pub name: String,
+    /// The calibration whose efficiencies it uses, where it uses any.
+    pub calibration: Option<String>,
     /// The cost for a model on a GPU.
     pub cost: Arc<dyn PrefillCost + Send + Sync>,
 }

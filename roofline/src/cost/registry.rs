@@ -2,6 +2,7 @@
 
 use params::{Call, Param, Params};
 
+use crate::calibration::Calibration;
 use crate::cost::constant::{CAUSAL, COURSE, COURSE_LINEAR};
 use crate::cost::entry::{CostEntry, PricedCost};
 use crate::cost::roofline::ROOFLINE;
@@ -18,6 +19,19 @@ pub const COST_MODELS: &[CostEntry] = &[COURSE, COURSE_LINEAR, CAUSAL, ROOFLINE]
 /// [`RooflineError::UnknownName`] suggests the nearest name and lists all; [`RooflineError::Malformed`] and
 /// [`RooflineError::Param`] for parameters that it does not take.
 pub fn cost_model(text: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, RooflineError> {
+    calibrated_cost_model(text, model, gpu, None)
+}
+
+/// The same with this calibration, unless the name asks for another; without one, with the GPU's own.
+///
+/// # Errors
+/// As [`cost_model`].
+pub fn calibrated_cost_model(
+    text: &str,
+    model: &Model,
+    gpu: &Gpu,
+    calibration: Option<&Calibration>,
+) -> Result<PricedCost, RooflineError> {
     let call = Call::parse(text)?;
     let entry = params::find("cost model", COST_MODELS, |entry| entry.name, call.name)?;
     let params = Params::parse(entry.params, call.arguments);
@@ -25,18 +39,28 @@ pub fn cost_model(text: &str, model: &Model, gpu: &Gpu) -> Result<PricedCost, Ro
         cost_model: entry.name,
         problem,
     })?;
+    let asked_for = entry.calibrated.then(|| params.text("calibration"));
+    let calibration = match (asked_for, calibration) {
+        (Some(name), _) if !name.is_empty() => Calibration::named(name)?,
+        (_, Some(calibration)) => calibration.clone(),
+        (_, None) => Calibration::named(&gpu.calibration)?,
+    };
+    let used = entry.calibrated.then(|| calibration.name.clone());
+    let other = used.as_ref().filter(|name| **name != gpu.calibration);
     Ok(PricedCost {
-        name: canonical(entry, &params),
-        cost: (entry.build)(model, gpu, &params)?,
+        name: canonical(entry, &params, other),
+        calibration: used,
+        cost: (entry.build)(model, gpu, &calibration, &params)?,
     })
 }
 
-/// The name, and the parameters that are not at their defaults in the order of their declaration.
-fn canonical(entry: &CostEntry, params: &Params) -> String {
-    let given: Vec<_> = entry
-        .params
-        .iter()
+/// The name, and the parameters that are not at their defaults in the order of their declaration; the calibration comes last,
+/// where it is not the GPU's own.
+fn canonical(entry: &CostEntry, params: &Params, calibration: Option<&String>) -> String {
+    let counts = entry.params.iter().filter(|p| p.name != "calibration");
+    let given: Vec<_> = counts
         .filter_map(|param| given(param, params))
+        .chain(calibration.map(|name| format!("calibration={name}")))
         .collect();
     if given.is_empty() {
         entry.name.to_owned()
@@ -95,6 +119,34 @@ mod tests {
             "roofline(gpus=8,chunk=512)"
         );
         assert_eq!(name("Roofline(chunk=512)"), "roofline(chunk=512)");
+        let flash = "roofline(gpus=2,calibration=h100-flash2)";
+        assert_eq!(name(flash), flash);
+        assert_eq!(name("roofline(calibration=h100-vllm)"), "roofline");
+    }
+
+    #[test]
+    fn a_calibration_is_named_where_it_is_used() {
+        let model = Model::named("llama-2-70b").unwrap();
+        let gpu = Gpu::named("h100").unwrap();
+        let with_engine = Calibration::named("h100-splitwise").unwrap();
+        let kernels = Calibration {
+            engine: None,
+            ..with_engine.clone()
+        };
+        let price = |text, with| calibrated_cost_model(text, &model, &gpu, with).unwrap();
+        let course = price("course", Some(&with_engine));
+        assert_eq!((course.name.as_str(), course.calibration), ("course", None));
+        let own = price("roofline", None);
+        assert_eq!(own.name, "roofline");
+        assert_eq!(own.calibration.as_deref(), Some("h100-vllm"));
+        let engine = price("roofline(gpus=8)", Some(&with_engine));
+        assert_eq!(engine.name, "roofline(gpus=8,calibration=h100-splitwise)");
+        // What the engine adds is in what is charged and in what policies see.
+        let kernels = price("roofline(gpus=8)", Some(&kernels));
+        assert!(engine.cost.prefill(512, 0).seconds > 1.05 * kernels.cost.prefill(512, 0).seconds);
+        let leaf = |priced: &PricedCost| priced.cost.marginal(4160, 4096).seconds;
+        assert!(leaf(&engine) != leaf(&kernels));
+        assert!(leaf(&engine) < engine.cost.prefill(4160, 4096).seconds / 4.0);
     }
 
     #[test]
@@ -120,7 +172,7 @@ mod tests {
                 .contains("cost model `course`: there is no parameter `gpus`; it takes none")
         );
         assert!(message("roofline(gpus=0)").contains("`gpus` is a whole number from 1"));
-        assert!(message("roofline(x=1)").contains("valid ones: gpus, chunk"));
+        assert!(message("roofline(x=1)").contains("valid ones: gpus, chunk, calibration"));
         assert!(message("roofline(8)").contains("key=value"));
         assert!(message("roofline(gpus=8").contains("should look like"));
         assert!(
@@ -151,6 +203,52 @@ mod tests {
             let work = reference(name).cost.prefill(4850, 4465);
             assert_eq!(work.flops, flops, "{name}");
             assert_eq!(work.seconds, flops / rate, "{name}");
+        }
+    }
+
+    /// FLOPs of attention for 4,096 tokens on 28,672, by hand from the models' published shapes.
+    #[test]
+    fn attention_is_as_wide_as_the_heads_and_looks_back_no_further_than_the_window() {
+        let attention = |model: &str, rule: &str| {
+            let model = Model::named(model).unwrap();
+            let gpu = Gpu::named("course-h100").unwrap();
+            let flops = |rule| {
+                let cost = cost_model(rule, &model, &gpu).unwrap();
+                cost.cost.prefill(32_768, 28_672).flops
+            };
+            flops(rule) - flops("course-linear")
+        };
+        let (new, total) = (4096.0, 32_768.0);
+        let causal = (total * total - 28_672.0 * 28_672.0) / 2.0;
+        let hand = [
+            // 32 layers of 32 heads of 128: the reference model's heads are as wide as its hidden size.
+            ("course-7b", "course", 4.0 * 32.0 * 4096.0 * new * total),
+            ("course-7b", "causal", 4.0 * 32.0 * 4096.0 * causal),
+            // 61 layers of 128 heads with keys of 128 + 64 and values of 128.
+            (
+                "deepseek-v3",
+                "course",
+                4.0 * 61.0 * 128.0 * 160.0 * new * total,
+            ),
+            ("deepseek-v3", "causal", 4.0 * 61.0 * 128.0 * 160.0 * causal),
+            // 48 layers of 16 heads of 256, of which 40 look back on 1,024 tokens.
+            (
+                "gemma-3-12b",
+                "course",
+                4.0 * 4096.0 * new * (8.0 * total + 40.0 * 1024.0),
+            ),
+            (
+                "gemma-3-12b",
+                "causal",
+                4.0 * 4096.0 * (8.0 * causal + 40.0 * 1024.0 * new),
+            ),
+        ];
+        for (model, rule, flops) in hand {
+            let ours = attention(model, rule);
+            assert!(
+                (ours / flops - 1.0).abs() < 1e-9,
+                "{model} {rule}: {ours} for {flops}"
+            );
         }
     }
 
@@ -211,7 +309,7 @@ mod tests {
             Gpu::named("course-h100").unwrap(),
         );
         let cost = cost_model("course", &model, &gpu).unwrap();
-        let fetch = fetch_or_recompute(&model, cost.cost.as_ref(), tiers(&gpu), 4096);
+        let fetch = fetch_or_recompute(&model, &cost, tiers(&gpu), 4096);
         assert_eq!(fetch.kv_bytes, 4096.0 * 524_288.0);
         let pays: Vec<_> = fetch
             .tiers

@@ -1,20 +1,25 @@
-//! What a serving engine adds to the kernels of a whole prefill.
+//! What a serving engine adds to the kernels of its passes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::SECONDS_PER_US;
 
-/// Tokens past which a prefill on several GPUs takes longer than its kernels.
+/// Prompt tokens of a pass past which several GPUs take longer than their kernels.
 const LONG_TOKENS: f64 = 2048.0;
 
-/// What an engine adds to the sum of a prefill's kernels.
+/// What one version of an engine adds to the sum of the kernels of its passes.
 ///
-/// `t = ((floor_us)^3 + (slowdown * kernels + long + batched)^3)^(1/3)`: the host launches kernels no faster than
-/// `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for a
-/// batch of several prompts.
+/// `t = ((passes * floor_us)^4 + (slowdown * kernels + long + batched)^4)^(1/4)`: the host launches the kernels of a pass no
+/// faster than `floor_us`; `long = long_us * max(0, tokens - 2048) * (gpus - 1) / gpus`; `batched = batched_us * tokens` for
+/// a batch of several prompts. The fourth root is two square roots, which IEEE 754 rounds exactly: time does not fall by a
+/// rounding error where its terms grow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineRates {
+    /// The engine.
+    pub engine: String,
+    /// Its version.
+    pub version: String,
     /// Microseconds below which a pass does not go.
     pub floor_us: f64,
     /// Factor on the kernels.
@@ -25,12 +30,16 @@ pub struct EngineRates {
     pub batched_us: f64,
 }
 
-/// A whole prefill as an engine runs it.
+/// Passes of a model as an engine runs them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WholePrefill {
-    /// Prompts times their length.
-    pub tokens: f64,
-    /// More than one prompt.
+pub struct EnginePasses {
+    /// How many.
+    pub passes: f64,
+    /// Prompt tokens that they compute.
+    pub prompt_tokens: f64,
+    /// Those of them past the first 2,048 of a pass ([`long_tokens`]).
+    pub long_tokens: f64,
+    /// A pass computes several prompts.
     pub batched: bool,
     /// Tensor-parallel GPUs.
     pub gpus: f64,
@@ -38,13 +47,40 @@ pub struct WholePrefill {
     pub kernel_seconds: f64,
 }
 
+/// Prompt tokens of one pass that count as `long`.
+pub(crate) fn long_tokens(prompt_tokens: f64) -> f64 {
+    (prompt_tokens - LONG_TOKENS).max(0.0)
+}
+
+impl EnginePasses {
+    /// One pass over that many tokens of `prompts` prompts.
+    pub fn one(prompt_tokens: f64, prompts: f64, gpus: u32, kernel_seconds: f64) -> Self {
+        Self {
+            passes: 1.0,
+            prompt_tokens,
+            long_tokens: long_tokens(prompt_tokens),
+            batched: prompts > 1.0,
+            gpus: f64::from(gpus),
+            kernel_seconds,
+        }
+    }
+}
+
 impl EngineRates {
-    /// Seconds that the prefill takes, engine included.
-    pub fn seconds(&self, prefill: &WholePrefill) -> f64 {
-        let long = (prefill.tokens - LONG_TOKENS).max(0.0) * (prefill.gpus - 1.0) / prefill.gpus;
-        let batched = if prefill.batched { prefill.tokens } else { 0.0 };
+    /// Seconds that the passes take, engine included.
+    pub fn seconds(&self, of: &EnginePasses) -> f64 {
+        let floor = SECONDS_PER_US * self.floor_us * of.passes;
+        let fourth = |x: f64| (x * x) * (x * x);
+        (fourth(floor) + fourth(self.device_seconds(of)))
+            .sqrt()
+            .sqrt()
+    }
+
+    /// The same without the floor: what is proportional to the work.
+    pub(crate) fn device_seconds(&self, of: &EnginePasses) -> f64 {
+        let long = of.long_tokens * (of.gpus - 1.0) / of.gpus;
+        let batched = if of.batched { of.prompt_tokens } else { 0.0 };
         let added = SECONDS_PER_US * (self.long_us * long + self.batched_us * batched);
-        let device = self.slowdown * prefill.kernel_seconds + added;
-        ((SECONDS_PER_US * self.floor_us).powi(3) + device.powi(3)).cbrt()
+        self.slowdown * of.kernel_seconds + added
     }
 }

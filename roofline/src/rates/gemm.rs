@@ -47,6 +47,13 @@ impl GemmRates {
         SECONDS_PER_US * self.overhead_us + p_norm(arithmetic, traffic, self.overlap)
     }
 
+    /// Seconds per row of a product of very many rows, in whole waves of every tiling.
+    pub(crate) fn seconds_per_row(&self, gpu: &Gpu, shape: &Gemm) -> f64 {
+        let rows = 256.0 * f64::from(gpu.processors);
+        let of = |rows| self.seconds(gpu, &Gemm { rows, ..*shape });
+        (of(2.0 * rows) - of(rows)) / rows
+    }
+
     fn best_tiling(&self, gpu: &Gpu, shape: &Gemm) -> f64 {
         let processors = f64::from(gpu.processors);
         let rate = self.efficiency * gpu.gemm_flops(shape.weight_bytes) / processors;

@@ -61,6 +61,38 @@ impl PrefillRates {
         SECONDS_PER_US * self.overhead_us + arithmetic + traffic
     }
 
+    /// Seconds that the `tokens` tokens at the start of a prompt that goes on for long take in a pass that computes all of it, without
+    /// its fixed time: the mean over all alignments of tiles to the end, which tile ends E from 0 to `tokens` share equally. Two
+    /// lengths of a prefix differ by what the tokens between them add. `shape` says everything but the lengths.
+    pub(crate) fn marginal_seconds(&self, gpu: &Gpu, shape: &PrefillAttention, tokens: f64) -> f64 {
+        let widest = shape.window + self.query_tile;
+        let triangle = tokens.min(widest);
+        let square = if tokens > widest {
+            (tokens - widest) * widest
+        } else {
+            0.0
+        };
+        let keys = triangle * triangle / 2.0 + square + tokens * self.key_overhead;
+        let flops = shape.batch * shape.heads * keys * (4.0 * shape.head_dim + self.softmax_flops);
+        let queries = PrefillAttention {
+            new_tokens: tokens,
+            cached_tokens: 0.0,
+            kv_heads: 0.0,
+            ..*shape
+        };
+        // Keys that only these queries read: those that a window hides from later ones.
+        let keys = PrefillAttention {
+            new_tokens: (tokens - shape.window).max(0.0),
+            cached_tokens: 0.0,
+            heads: 0.0,
+            window: f64::INFINITY,
+            ..*shape
+        };
+        let traffic = queries.bytes() + keys.bytes();
+        flops / (self.efficiency * gpu.peak_flops)
+            + traffic / (self.bandwidth_efficiency * gpu.memory_bandwidth)
+    }
+
     /// Keys that the `index`-th tile from the end walks over, its start-up included.
     fn keys_of_tile(&self, shape: &PrefillAttention, index: f64) -> f64 {
         let end = shape.total_tokens() - index * self.query_tile;

@@ -27,7 +27,7 @@ fn write(export: &Export<'_>, out: &mut dyn Write) -> Result<u64, ImportError> {
     let mut next_id = u64::from(workload.distinct_blocks());
     for request in workload.requests() {
         let path = &workload.path(request)[..request.prompt_blocks as usize];
-        let mut ids: Vec<u64> = path.iter().map(|&id| u64::from(id)).collect();
+        let mut ids: Vec<u64> = path.iter().map(|&id| u64::from(id.0)).collect();
         if !request
             .prompt_tokens
             .is_multiple_of(workload.block_tokens())

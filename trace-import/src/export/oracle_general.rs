@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use trace::{LoadOptions, load};
+use trace::{BlockId, LoadOptions, load};
 
 use super::target::{Export, ExportFormat};
 use crate::error::ImportError;
@@ -44,7 +44,7 @@ fn write(export: &Export<'_>, out: &mut dyn Write) -> Result<u64, ImportError> {
     for ((time_s, block), next) in blocks.iter().zip(next) {
         let mut record = [0; 24];
         record[..4].copy_from_slice(&time_s.to_le_bytes());
-        record[4..12].copy_from_slice(&u64::from(*block).to_le_bytes());
+        record[4..12].copy_from_slice(&u64::from(block.0).to_le_bytes());
         record[12..16].copy_from_slice(&workload.block_tokens().to_le_bytes());
         record[16..].copy_from_slice(&next.to_le_bytes());
         out.write_all(&record)
@@ -54,11 +54,11 @@ fn write(export: &Export<'_>, out: &mut dyn Write) -> Result<u64, ImportError> {
 }
 
 /// For every access, the number of the next one to the same block, counted from 1 as libCacheSim counts; -1 for none.
-fn next_accesses(blocks: &[(u32, u32)], distinct: usize) -> Vec<i64> {
+fn next_accesses(blocks: &[(u32, BlockId)], distinct: usize) -> Vec<i64> {
     let mut coming = vec![-1; distinct];
     let mut next = vec![-1; blocks.len()];
     for (index, &(_, block)) in blocks.iter().enumerate().rev() {
-        next[index] = std::mem::replace(&mut coming[block as usize], index as i64 + 1);
+        next[index] = std::mem::replace(&mut coming[block.index()], index as i64 + 1);
     }
     next
 }

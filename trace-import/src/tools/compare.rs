@@ -162,7 +162,7 @@ fn reuse_distances(workload: &Workload, distances: &mut Sketch) {
     let mut last = vec![NEVER; workload.distinct_blocks() as usize];
     let (mut run, mut times) = (NEVER, 0);
     for (at, block) in workload.arena().iter().enumerate() {
-        let before = std::mem::replace(&mut last[*block as usize], at as u64);
+        let before = std::mem::replace(&mut last[block.index()], at as u64);
         let distance = if before == NEVER {
             NEVER
         } else {
@@ -191,7 +191,7 @@ fn branch_factors(workload: &Workload, branches: &mut Sketch) {
         let place = if *parent == NO_BLOCK {
             blocks
         } else {
-            *parent as usize
+            parent.index()
         };
         children[place] += 1;
     }

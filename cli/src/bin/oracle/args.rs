@@ -1,5 +1,7 @@
 //! The flags of `oracle`.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 use cli::args::{Capacities, Common, Effort, Policies};
 use experiment::Capacity;
@@ -10,11 +12,13 @@ Examples:
   oracle --trace agent.parquet --capacity 1%,5%,10% --cost causal --gap 0.5%
   oracle curve --trace agent.parquet --points 20
   oracle regret --trace agent.parquet --policy lru --capacity 5%
+  oracle certify --trace agent.parquet --capacity 5% --out proof.json
+  oracle verify proof.json --trace agent.parquet
 
 Tokens: the upper bound is flat Belady, the lower a replay of Belady on the tree; where they meet, both are the optimum.
 Seconds: the upper bound is certified by prices (linear programming duality), the lower is the best replay found.
 
-Memory: the loaded trace (4 bytes per block touch), 8 bytes per distinct block, about 100 bytes per request.
+Memory: the loaded trace (4 bytes per block touch), 8 bytes per touch that can hit, 8 per distinct block, about 100 per request.
 
 Exit codes: 0 done, 1 an error, 2 a wrong flag.";
 
@@ -36,6 +40,31 @@ pub(crate) enum Command {
     Curve(Curve),
     /// Where a policy loses against the best feasible schedule, eviction by eviction.
     Regret(Regret),
+    /// The upper bound in seconds with the prices that prove it, always as JSON: one certificate per trace, cost model and capacity.
+    Certify(Certify),
+    /// Compute the bounds of certificates anew from the trace and their prices alone, rounding outward. One line each.
+    Verify(Verify),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Certify {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    #[command(flatten)]
+    pub(crate) capacities: Capacities,
+
+    #[command(flatten)]
+    pub(crate) effort: Effort,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// What `oracle certify` wrote for the same traces and flags.
+    pub(crate) certificates: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod proofs;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,8 @@ fn main() -> ExitCode {
     cli::exit::exit_code(match command {
         Some(Command::Curve(args)) => commands::curve(&args),
         Some(Command::Regret(args)) => commands::regret(&args),
+        Some(Command::Certify(args)) => proofs::certify(&args),
+        Some(Command::Verify(args)) => proofs::verify(&args),
         None => commands::brackets(&brackets),
     })
 }

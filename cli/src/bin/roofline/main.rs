@@ -8,8 +8,8 @@ use calibrate::{Measurement, Split};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cli::output::{Format, Forms, write_output};
 use reports::{
-    CatalogueRow, CostRow, ModelRow, Page, catalogue_page, costs_page, csv, errors_page,
-    explain_page, fetch_page, figures_page, gpus_page, models_page,
+    CatalogueRow, CostRow, ModelRow, Page, calibrations_page, catalogue_page, costs_page, csv,
+    errors_page, explain_page, fetch_page, figures_page, gpus_page, models_page,
 };
 use roofline::{COST_MODELS, Calibration, Deployment, Gpu, KernelTiming, Model, Precision};
 use serde::Serialize;
@@ -40,7 +40,7 @@ struct Cli {
 enum Command {
     /// The course's 82 published figures beside what they come out as here; fails if one is off.
     Figures,
-    /// Where the time of one prefill (or one decode step) goes.
+    /// Where the time of one pass goes, a prefill or a decode step. `replay` prices long prompts in chunks of 8,192 tokens.
     Explain(Explain),
     /// Fetch a cached prefix or compute it again: break-even bandwidth, and each tier against it.
     Fetch(Fetch),
@@ -56,6 +56,8 @@ enum Command {
     },
     /// The GPUs known by name.
     Gpus,
+    /// The measured efficiencies known by name.
+    Calibrations,
     /// The cost models, what they do, and their parameters.
     Costs,
 }
@@ -65,7 +67,7 @@ struct On {
     /// A model by name (`roofline models`), or the path of a Hugging Face config.json.
     #[arg(long, default_value = "course-7b")]
     model: String,
-    /// A GPU by name (`roofline gpus`).
+    /// A GPU by name (`roofline gpus`), or the path of a TOML file.
     #[arg(long, default_value = "course-h100")]
     gpu: String,
     /// Format of weights.
@@ -74,6 +76,9 @@ struct On {
     /// Format of cached keys and values.
     #[arg(long, value_enum)]
     kv: Option<Width>,
+    /// Measured efficiencies instead of the GPU's own: by name (`roofline calibrations`), or the path of a TOML file.
+    #[arg(long)]
+    calibration: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -102,7 +107,11 @@ impl On {
     }
 
     fn gpu(&self) -> Result<Gpu> {
-        Ok(Gpu::named(&self.gpu)?)
+        Ok(roofline::read_gpu(&self.gpu)?)
+    }
+
+    fn calibration(&self, gpu: &Gpu) -> Result<Calibration> {
+        calibration(gpu, self.calibration.as_deref())
     }
 }
 
@@ -125,9 +134,6 @@ struct Explain {
     /// One decode step instead of a prefill.
     #[arg(long)]
     decode: bool,
-    /// A calibration file instead of the GPU's own.
-    #[arg(long)]
-    calibration: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -156,9 +162,21 @@ struct Fit {
     /// Use only measurements of this operator; may be given several times.
     #[arg(long)]
     operator: Vec<String>,
-    /// A calibration file for what was not measured, instead of the GPU's own.
+    /// A calibration (a name, or the path of a TOML file) for what was not measured, instead of the GPU's own.
     #[arg(long)]
-    base: Option<PathBuf>,
+    base: Option<String>,
+    /// What the calibration is called.
+    #[arg(long, default_value = "fitted")]
+    name: String,
+    /// The software whose kernels were measured.
+    #[arg(long, default_value = "not stated")]
+    stack: String,
+    /// The engine that ran whole prefills.
+    #[arg(long, default_value = "engine")]
+    engine: String,
+    /// Its version.
+    #[arg(long, default_value = "of a version not stated")]
+    engine_version: String,
     /// The calibration file to write; else it is printed.
     #[arg(long, short)]
     out: Option<PathBuf>,
@@ -169,19 +187,19 @@ struct Validate {
     /// Measurement files, .csv or .csv.zst.
     #[arg(required = true)]
     measurements: Vec<PathBuf>,
-    /// Try this calibration on all rows instead of fits to the other folds.
+    /// The calibration, by name or path, that is tried as shipped, instead of each GPU's own.
     #[arg(long)]
-    calibration: Option<PathBuf>,
+    calibration: Option<String>,
     /// What is held out together.
     #[arg(long, value_enum, default_value_t = By::Shape)]
     by: By,
     /// Parts that are held out in turn, when by shape.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..))]
     folds: u8,
-    /// Fail if an operator's median error is above this, in percent.
+    /// Fail if an operator's median error as shipped is above this, in percent.
     #[arg(long, value_name = "PERCENT")]
     max_median: Option<f64>,
-    /// Fail if an operator's 90th percentile is above this, in percent.
+    /// Fail if an operator's 90th percentile as shipped is above this, in percent.
     #[arg(long, value_name = "PERCENT")]
     max_p90: Option<f64>,
 }
@@ -218,6 +236,7 @@ fn run(cli: Cli) -> Result<()> {
             let rows: Vec<_> = COST_MODELS.iter().map(CostRow::of).collect();
             print.records(&rows, costs_page)
         }
+        Command::Calibrations => print.records(&Calibration::presets()?, calibrations_page),
         Command::Gpus => print.records(&Gpu::presets()?, gpus_page),
     }
 }
@@ -262,7 +281,7 @@ fn figures(print: &Print) -> Result<()> {
 
 fn explain(args: &Explain, print: &Print) -> Result<()> {
     let (model, gpu) = (args.on.model()?, args.on.gpu()?);
-    let calibration = calibration(&gpu, args.calibration.as_deref())?;
+    let calibration = args.on.calibration(&gpu)?;
     let deployment = Deployment {
         model: &model,
         gpu: &gpu,
@@ -279,16 +298,16 @@ fn explain(args: &Explain, print: &Print) -> Result<()> {
     })
 }
 
-fn calibration(gpu: &Gpu, path: Option<&Path>) -> Result<Calibration> {
-    Ok(match path {
-        Some(path) => roofline::read_calibration(path)?,
-        None => Calibration::named(&gpu.calibration)?,
-    })
+fn calibration(gpu: &Gpu, name: Option<&str>) -> Result<Calibration> {
+    Ok(roofline::read_calibration(
+        name.unwrap_or(&gpu.calibration),
+    )?)
 }
 
 fn fetch(args: &Fetch, print: &Print) -> Result<()> {
     let (model, gpu) = (args.on.model()?, args.on.gpu()?);
-    let cost = roofline::cost_model(&args.cost, &model, &gpu)?;
+    let calibration = args.on.calibration(&gpu)?;
+    let cost = roofline::calibrated_cost_model(&args.cost, &model, &gpu, Some(&calibration))?;
     let mut tiers = roofline::tiers(&gpu);
     for gb_per_s in &args.bandwidth {
         if !(gb_per_s.is_finite() && *gb_per_s > 0.0) {
@@ -300,18 +319,24 @@ fn fetch(args: &Fetch, print: &Print) -> Result<()> {
             bandwidth: gb_per_s * 1e9,
         });
     }
-    let fetch = roofline::fetch_or_recompute(&model, cost.as_ref(), tiers, args.tokens);
+    let fetch = roofline::fetch_or_recompute(&model, &cost, tiers, args.tokens);
     print.record(&fetch, &fetch_page, &|fetch| csv(&fetch.tiers))
 }
 
 fn fit(args: &Fit) -> Result<()> {
-    let gpu = Gpu::named(&args.gpu)?;
+    let gpu = roofline::read_gpu(&args.gpu)?;
     let base = calibration(&gpu, args.base.as_deref())?;
     let mut measurements = read(&args.measurements)?;
     if !args.operator.is_empty() {
         measurements.retain(|m| args.operator.iter().any(|o| o == m.work.operator()));
     }
-    let calibration = calibrate::fit_calibration(&gpu, &measurements, &base)?;
+    let mut calibration = calibrate::fit_calibration(&gpu, &measurements, &base)?;
+    calibration.name.clone_from(&args.name);
+    calibration.stack.clone_from(&args.stack);
+    if let Some(engine) = &mut calibration.engine {
+        engine.engine.clone_from(&args.engine);
+        engine.version.clone_from(&args.engine_version);
+    }
     write_output(&calibration.to_toml()?, args.out.as_deref())
 }
 
@@ -344,11 +369,11 @@ fn validate(args: &Validate, print: &Print) -> Result<()> {
         let limit = limit.unwrap_or(f64::INFINITY) / 100.0;
         table
             .iter()
-            .find(|row| row.range == "all" && of(&row.calibrated) > limit)
+            .find(|row| row.range == "all" && of(&row.as_shipped) > limit)
     };
     let failed = past(args.max_median, |e| e.median).or_else(|| past(args.max_p90, |e| e.p90));
     if let Some(row) = failed {
-        let errors = row.calibrated;
+        let errors = row.as_shipped;
         bail!(
             "{} on {} ({}) is past the threshold: median {:.1}%, 90th percentile {:.1}%",
             row.operator,

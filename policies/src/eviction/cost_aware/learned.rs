@@ -315,7 +315,7 @@ mod tests {
     fn what_was_evicted_and_is_asked_for_again_is_a_use() {
         let mut learned = learned(Classes::Kind);
         let piece = |first_block: u32, blocks: u32| Candidate {
-            first_block,
+            first_block: BlockId(first_block),
             blocks,
             ..leaf(1)
         };
@@ -328,7 +328,7 @@ mod tests {
         let Keyed { rule, nodes } = &mut learned;
         let worth = |rule: &Learned| rule.survival.fit(&nobody, Worth::Rate).classes[0][0];
         let before = worth(rule);
-        let path = [9, 10, 11, 12, 13, 14, 15];
+        let path = [9, 10, 11, 12, 13, 14, 15].map(BlockId);
         assert!(rule.used(&request(0, &path), &[], &nodes.order));
         assert!(worth(rule) > before);
         assert_eq!(rule.watched.len(), 1);
@@ -337,14 +337,14 @@ mod tests {
     #[test]
     fn a_conversation_that_goes_on_is_told_from_one_that_begins() {
         let mut learned = learned(Classes::Hazard);
-        let path = [9, 10];
+        let path = [9, 10].map(BlockId);
         // The first request branches off a template, the second goes on from the first, the third from what was evicted.
         learned.observe(&request(0, &path), &[leaf(9)]);
         learned.offer(&leaf(1));
         learned.observe(&request(1, &path), &[leaf(1)]);
         learned.evicted(&leaf(1), true);
         learned.rule.watched.remember(
-            10,
+            BlockId(10),
             1,
             EvictedLeaf {
                 class: 0,

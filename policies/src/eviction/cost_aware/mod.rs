@@ -133,7 +133,7 @@ mod tests {
         let paths: Vec<Ask> = asks(&["ab", "c", "abd", "e", "fg", "ab", "h"])
             .into_iter()
             .enumerate()
-            .map(|(at, ask)| ask.session(at as u64, 0).at_s(2f64.powi(at as i32)))
+            .map(|(at, ask)| ask.session(at as u64, 0).at_seconds(2f64.powi(at as i32)))
             .collect();
         for p in ["recency", "kind", "session"] {
             let spec = format!("cost-aware(p={p},half-life=1s)");
@@ -164,17 +164,20 @@ mod tests {
             let at_s = f64::from(round) * 10.0;
             let session = u64::from(round);
             let (again, once) = names(round);
-            paths.push(first(ask(&again).session(session, 0).at_s(at_s), 1));
+            paths.push(first(ask(&again).session(session, 0).at_seconds(at_s), 1));
             paths.push(first(
-                ask(&once).session(1000 + session, 0).at_s(at_s + 1.0),
+                ask(&once).session(1000 + session, 0).at_seconds(at_s + 1.0),
                 2,
             ));
-            paths.push(first(ask(&again).session(session, 1).at_s(at_s + 5.0), 1));
+            paths.push(first(
+                ask(&again).session(session, 1).at_seconds(at_s + 5.0),
+                1,
+            ));
         }
-        paths.push(first(ask("a").session(9001, 0).at_s(3001.0), 1));
-        paths.push(first(ask("b").session(9002, 0).at_s(3002.0), 2));
-        paths.push(first(ask("c").session(9003, 0).at_s(3003.0), 1));
-        paths.push(first(ask("d").session(9004, 0).at_s(3003.5), 1));
+        paths.push(first(ask("a").session(9001, 0).at_seconds(3001.0), 1));
+        paths.push(first(ask("b").session(9002, 0).at_seconds(3002.0), 2));
+        paths.push(first(ask("c").session(9003, 0).at_seconds(3003.0), 1));
+        paths.push(first(ask("d").session(9004, 0).at_seconds(3003.5), 1));
         paths
     }
 
