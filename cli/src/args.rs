@@ -127,7 +127,7 @@ pub struct Capacities {
 #[derive(Debug, clap::Args)]
 pub struct Threads {
     /// Threads [default: all cores].
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 

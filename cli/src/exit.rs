@@ -32,6 +32,31 @@ pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Nothing sensible is left to do if standard error is gone too.
-    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    let text = printable(&format!("error: {error:#}"));
+    let _ = writeln!(std::io::stderr(), "{text}");
     ExitCode::FAILURE
+}
+
+/// Text with its control characters spelled out: what comes from inside files and names must not steer the terminal.
+pub fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => safe.push(c),
+            c if c.is_control() => safe.extend(c.escape_unicode()),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn escape_sequences_are_spelled_out() {
+        let text = printable("a\u{1b}[31mb\u{9b}c\r\n\té");
+        assert_eq!(text, "a\\u{1b}[31mb\\u{9b}c\\u{d}\n\té");
+    }
 }

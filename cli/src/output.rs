@@ -9,6 +9,8 @@ use reports::Page;
 use serde::Serialize;
 use trace::AtomicFile;
 
+use crate::exit::printable;
+
 /// Flags that say what the output looks like and where it goes.
 #[derive(Debug, clap::Args)]
 pub struct Output {
@@ -86,7 +88,7 @@ impl Output {
 pub fn write_output(text: &str, out: Option<&Path>) -> Result<()> {
     let Some(path) = out else {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
+        stdout.write_all(printable(text).as_bytes())?;
         return Ok(stdout.flush()?);
     };
     let context = || format!("cannot write {}", path.display());

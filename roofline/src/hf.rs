@@ -69,6 +69,17 @@ pub fn model_of_config(place: &str, text: &str) -> Result<Model, RooflineError> 
     ConfigReader { place, config }.model()
 }
 
+/// Bounds of a configuration, each well above any model's: the largest have some 130 layers, 65,536 wide inner networks,
+/// 262,144 words, 128 heads, 512 experts and 5 MB of KV per token.
+const MOST_LAYERS: u32 = 10_000;
+const WIDEST: u32 = 1 << 24;
+const MOST_HEADS: u32 = 1 << 16;
+const MOST_EXPERTS: u32 = 1 << 16;
+const MOST_SHARED_EXPERTS: u32 = 1 << 7;
+const MOST_EXPANDED: u32 = 1 << 7;
+const MOST_KV_BYTES: u64 = 1 << 28;
+const MOST_STATE_BYTES: u64 = 1 << 44;
+
 struct ConfigReader<'a> {
     place: &'a str,
     config: &'a Config,
@@ -78,6 +89,7 @@ impl ConfigReader<'_> {
     fn model(&self) -> Result<Model, RooflineError> {
         let config = self.config;
         self.check_sizes()?;
+        self.check_bounds()?;
         let mut groups: Vec<LayerGroup> = Vec::new();
         for layer in 0..config.num_hidden_layers {
             let (mixer, mlp) = (self.mixer(layer)?, self.mlp(layer)?);
@@ -104,7 +116,102 @@ impl ConfigReader<'_> {
             recurrent_bytes: None,
             groups,
         };
-        Ok(model.counted())
+        let model = model.counted();
+        self.check_memory(&model)?;
+        Ok(model)
+    }
+
+    /// Every number lies where models can be, so that no product of a few of them leaves the range of its type.
+    fn check_bounds(&self) -> Result<(), RooflineError> {
+        let config = self.config;
+        let always = [
+            ("hidden_size", config.hidden_size, WIDEST),
+            ("vocab_size", config.vocab_size, WIDEST),
+            ("num_hidden_layers", config.num_hidden_layers, MOST_LAYERS),
+            (
+                "num_attention_heads",
+                config.num_attention_heads,
+                MOST_HEADS,
+            ),
+        ];
+        let always = always.map(|(key, value, most)| (key, Some(value), 1, most));
+        let sometimes = [
+            (
+                "num_key_value_heads",
+                config.num_key_value_heads,
+                1,
+                config.num_attention_heads,
+            ),
+            ("head_dim", config.head_dim, 1, MOST_HEADS),
+            ("intermediate_size", config.intermediate_size, 0, WIDEST),
+            ("sliding_window", config.sliding_window, 1, u32::MAX),
+            (
+                "num_local_experts",
+                config.num_local_experts,
+                0,
+                MOST_EXPERTS,
+            ),
+            ("num_experts", config.num_experts, 0, MOST_EXPERTS),
+            ("n_routed_experts", config.n_routed_experts, 0, MOST_EXPERTS),
+            (
+                "num_experts_per_tok",
+                config.num_experts_per_tok,
+                0,
+                MOST_EXPERTS,
+            ),
+            (
+                "moe_intermediate_size",
+                config.moe_intermediate_size,
+                0,
+                WIDEST,
+            ),
+            (
+                "n_shared_experts",
+                config.n_shared_experts,
+                0,
+                MOST_SHARED_EXPERTS,
+            ),
+            (
+                "shared_expert_intermediate_size",
+                config.shared_expert_intermediate_size,
+                0,
+                WIDEST,
+            ),
+            ("q_lora_rank", config.q_lora_rank, 0, MOST_HEADS),
+            ("kv_lora_rank", config.kv_lora_rank, 0, MOST_HEADS),
+            ("qk_nope_head_dim", config.qk_nope_head_dim, 0, MOST_HEADS),
+            ("qk_rope_head_dim", config.qk_rope_head_dim, 0, MOST_HEADS),
+            ("v_head_dim", config.v_head_dim, 0, MOST_HEADS),
+            ("mamba_d_state", config.mamba_d_state, 0, MOST_HEADS),
+            ("mamba_d_conv", config.mamba_d_conv, 0, MOST_HEADS),
+            ("mamba_expand", config.mamba_expand, 1, MOST_EXPANDED),
+        ];
+        let mut bounds = always.into_iter().chain(sometimes);
+        let outside = bounds.find(|(_, value, least, most)| {
+            value.is_some_and(|value| !(*least..=*most).contains(&value))
+        });
+        match outside {
+            Some((key, Some(value), least, most)) => Err(RooflineError::invalid(
+                self.place,
+                format!("{key} is {value}; expected {least} to {most}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a cache holds of the model stays countable: blocks of some thousand tokens, by the million.
+    fn check_memory(&self, model: &Model) -> Result<(), RooflineError> {
+        let kv_bytes = model.kv_bytes_per_token();
+        let state_bytes = model.state_bytes();
+        let (what, bytes, most) = match kv_bytes > MOST_KV_BYTES {
+            true => ("KV of a token", kv_bytes, MOST_KV_BYTES),
+            false => ("a state", state_bytes, MOST_STATE_BYTES),
+        };
+        if bytes <= most {
+            return Ok(());
+        }
+        let problem = format!("{what} has {bytes} bytes; expected at most {most}");
+        Err(RooflineError::invalid(self.place, problem))
     }
 
     /// A size of 0 would price layers at nothing.
@@ -224,13 +331,21 @@ impl ConfigReader<'_> {
             .or(config.num_experts);
         let intermediate = config.moe_intermediate_size.or(config.intermediate_size);
         let intermediate = self.need(intermediate, "moe_intermediate_size")?;
+        // At most 2^7 x 2^24.
         let shared = config.n_shared_experts.map(|count| count * intermediate);
+        let experts = self.need(
+            experts,
+            "n_routed_experts, num_local_experts or num_experts",
+        )?;
+        let active = self.need(config.num_experts_per_tok, "num_experts_per_tok")?;
+        if active > experts {
+            let problem =
+                format!("num_experts_per_tok is {active}, but there are {experts} experts");
+            return Err(RooflineError::invalid(self.place, problem));
+        }
         Ok(Mlp::Moe {
-            experts: self.need(
-                experts,
-                "n_routed_experts, num_local_experts or num_experts",
-            )?,
-            active: self.need(config.num_experts_per_tok, "num_experts_per_tok")?,
+            experts,
+            active,
             intermediate,
             shared: shared
                 .or(config.shared_expert_intermediate_size)
@@ -371,6 +486,46 @@ mod tests {
                 "mamba_expand": 2, "mamba_dt_rank": 256}"#,
             "jamba-v0.1",
         );
+    }
+
+    #[test]
+    fn configs_that_no_model_has_are_refused() {
+        let mixtral = |key: &str, value: u64| {
+            let mut config = serde_json::json!({
+                "model_type": "mixtral", "hidden_size": 4096, "vocab_size": 32000, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+                "num_local_experts": 8, "num_experts_per_tok": 2
+            });
+            config[key] = value.into();
+            read(&config.to_string()).map_err(|fault| fault.to_string())
+        };
+        mixtral("num_hidden_layers", 32).unwrap();
+        for (key, value, expected) in [
+            (
+                "num_hidden_layers",
+                1 << 31,
+                "num_hidden_layers is 2147483648; expected 1 to 10000",
+            ),
+            ("num_hidden_layers", 0, "is 0"),
+            ("hidden_size", 0, "is 0"),
+            ("num_key_value_heads", 33, "expected 1 to 32"),
+            ("num_key_value_heads", 0, "is 0"),
+            (
+                "num_experts_per_tok",
+                65_535,
+                "num_experts_per_tok is 65535, but there are 8 experts",
+            ),
+            ("n_shared_experts", 1 << 20, "expected 0 to 128"),
+            ("head_dim", u64::from(u32::MAX), "expected 1 to 65536"),
+            ("sliding_window", 0, "expected 1 to"),
+        ] {
+            let fault = mixtral(key, value).unwrap_err();
+            assert!(fault.contains(expected), "{key} {value}: {fault}");
+        }
+        let heavy = r#"{"model_type": "llama", "hidden_size": 4096, "vocab_size": 32000, "num_hidden_layers": 9999,
+            "num_attention_heads": 65536, "head_dim": 65536, "intermediate_size": 14336}"#;
+        let fault = read(heavy).unwrap_err().to_string();
+        assert!(fault.contains("KV of a token has"), "{fault}");
     }
 
     #[test]

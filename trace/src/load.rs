@@ -137,7 +137,9 @@ struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     fn new(path: &'a Path, block_tokens: u32, blocks: u64) -> Self {
-        let budget = MemoryBudget::default();
+        // A file that cannot be asked for its size fails elsewhere.
+        let file_bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+        let budget = MemoryBudget::of_input(file_bytes);
         let room = blocks.min(budget.limit_bytes() / 16);
         Self {
             path,

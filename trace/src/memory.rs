@@ -1,9 +1,17 @@
 //! How much memory one load, import or generation may take, so that a small file cannot exhaust the machine.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the caller of the process asked for.
 static ASKED_BYTES: OnceLock<u64> = OnceLock::new();
+
+/// Whether that was asked for, not found out.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// What any input may take, and how much more per byte of it. Agent sessions pack into a tenth of a byte per value.
+const LEAST_BYTES: u64 = 256 << 20;
+const HIGHEST_RATIO: u64 = 1 << 13;
 
 /// Where nothing is known about the machine.
 const UNKNOWN_MACHINE_BYTES: u64 = 8 << 30;
@@ -18,8 +26,8 @@ pub struct MemoryBudget {
 /// More is asked for than the budget has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "more than {:.1} GB of memory needed, which is half of what this machine has or the limit given; make the input \
-     smaller, or allow more with --memory", *.limit_bytes as f64 / 1e9
+    "more than {:.1} GB of memory needed, the limit for an input of this size; make the input smaller, or allow more \
+     with --memory", *.limit_bytes as f64 / 1e9
 )]
 pub struct OverBudget {
     /// The whole budget.
@@ -34,6 +42,20 @@ impl Default for MemoryBudget {
 }
 
 impl MemoryBudget {
+    /// The budget of an input of a known size: the default, but for small inputs far less, as no honest one unpacks to
+    /// thousands of times its size. What the process was given goes unreduced.
+    pub fn of_input(input_bytes: u64) -> Self {
+        let default = Self::default();
+        match ASKED.load(Ordering::Relaxed) {
+            true => default,
+            false => Self::new(
+                default
+                    .limit_bytes
+                    .min(LEAST_BYTES.saturating_add(input_bytes.saturating_mul(HIGHEST_RATIO))),
+            ),
+        }
+    }
+
     /// A budget of so many bytes.
     pub fn new(limit_bytes: u64) -> Self {
         Self {
@@ -44,7 +66,8 @@ impl MemoryBudget {
 
     /// Sets the default of this process. Only the first call has an effect, and only before a budget was made.
     pub fn set_default(limit_bytes: u64) {
-        let _ = ASKED_BYTES.set(limit_bytes);
+        let asked = ASKED_BYTES.set(limit_bytes).is_ok();
+        ASKED.store(asked, Ordering::Relaxed);
     }
 
     /// The whole budget.

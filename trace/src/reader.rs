@@ -59,6 +59,7 @@ impl TraceReader {
         check_columns(path, builder.schema(), meta.content)?;
         let sealed = builder.metadata().file_metadata().created_by() == Some(SEALED_BY);
         let (total_rows, total_elements, batch_rows) = sizes(builder.metadata(), meta.content);
+        check_total(path, builder.metadata(), total_rows)?;
         let wanted = columns(meta.content);
         check_pages(path, builder.metadata(), &wanted)?;
         let roots = (0..builder.schema().fields().len())
@@ -253,6 +254,16 @@ fn check_columns(path: &Path, found: &Schema, content: Content) -> Result<(), Tr
     Ok(())
 }
 
+/// The footer counts the rows twice.
+fn check_total(path: &Path, parquet: &ParquetMetaData, in_groups: u64) -> Result<(), TraceError> {
+    let total = parquet.file_metadata().num_rows();
+    if u64::try_from(total) == Ok(in_groups) {
+        return Ok(());
+    }
+    let reason = format!("its row groups have {in_groups} rows; its footer says {total}");
+    Err(TraceError::not_parquet(path, &reason))
+}
+
 /// Every column that is read must be there once.
 fn check_names(path: &Path, found: &Schema) -> Result<(), TraceError> {
     let mut names = HashSet::new();
@@ -281,13 +292,17 @@ fn check_pages(
 ) -> Result<(), TraceError> {
     let file = Arc::new(File::open(path).map_err(|fault| TraceError::io(path, fault))?);
     let damaged = |reason: &dyn std::fmt::Display| TraceError::not_parquet(path, reason);
+    let file_bytes = file
+        .metadata()
+        .map_err(|fault| TraceError::io(path, fault))?
+        .len();
     for group in parquet.row_groups() {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let chunks = group.columns().iter().filter(|chunk| {
             let root = chunk.column_path().parts().first();
             root.is_some_and(|root| wanted.iter().any(|column| column.name == root))
         });
-        let mut budget = MemoryBudget::default();
+        let mut budget = MemoryBudget::of_input(file_bytes);
         for chunk in chunks {
             let values = u64::try_from(chunk.num_values()).unwrap_or(u64::MAX);
             budget

@@ -719,3 +719,116 @@ fn crafted_files_are_refused() {
         assert!(fault.to_string().contains(expected), "{fault}");
     }
 }
+
+/// A trace of this crate, with every kind of column in it.
+fn sealed(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("sealed.parquet");
+    let meta = Meta {
+        content: Content::Blocks { block_tokens: 4 },
+        provenance: Provenance {
+            name: Some("sealed".to_owned()),
+            ..Provenance::default()
+        },
+    };
+    let mut writer = TraceWriter::create(&path, &meta).unwrap();
+    for index in 0..200_u64 {
+        let prompt: Vec<u64> = (0..20).map(|block| block + index % 7 * 1_000).collect();
+        let row = Row {
+            request_id: index,
+            arrival_us: index as i64 * 1_000,
+            session_id: index % 7,
+            prompt_tokens: 80,
+            output_tokens: 3,
+            kind: Cow::Borrowed("user"),
+            body: Body::Blocks {
+                prompt: Cow::Owned(prompt),
+                output: None,
+            },
+            ..Row::default()
+        };
+        writer.write(&row).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+/// Every single damaged bit of a file that this crate wrote is noticed.
+#[test]
+fn flipped_bits_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = sealed(&folder);
+    let whole = std::fs::read(&path).unwrap();
+    load(&path, &LoadOptions::default()).unwrap();
+    let bits = whole.len() as u64 * 8;
+    let damaged = folder.path().join("damaged.parquet");
+    for flip in 0..300_u64 {
+        let bit = flip.wrapping_mul(0x9e37_79b9_7f4a_7c15) % bits;
+        let mut bytes = whole.clone();
+        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+        std::fs::write(&damaged, &bytes).unwrap();
+        let loaded = load(&damaged, &LoadOptions::default());
+        assert!(loaded.is_err(), "bit {bit} of {bits}");
+    }
+}
+
+/// The last kilobyte is the footer with the checksum itself, so there every byte has its turn.
+#[test]
+fn flipped_bits_of_the_footer_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = sealed(&folder);
+    let whole = std::fs::read(&path).unwrap();
+    let damaged = folder.path().join("damaged.parquet");
+    for at in whole.len().saturating_sub(1_000)..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&damaged, &bytes).unwrap();
+        let loaded = load(&damaged, &LoadOptions::default());
+        assert!(loaded.is_err(), "byte {at} of {}", whole.len());
+    }
+}
+
+#[test]
+fn two_columns_of_one_name_are_refused() {
+    let mut made = HandMade::blocks();
+    made.columns
+        .push(("prompt_tokens", Arc::new(Int64Array::from(vec![1, 2]))));
+    let fault = made.error();
+    let expected = "two columns are named `prompt_tokens`";
+    assert!(fault.contains(expected), "{fault}");
+}
+
+/// Counts of rows stand twice in a footer: in all, and per row group.
+#[test]
+fn a_wrong_count_of_rows_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = HandMade::blocks().write(&folder);
+    let whole = std::fs::read(&path).unwrap();
+    // The next field, a number of 64 bits: 2; then the next, a list of one row group.
+    let all = whole.windows(4).rposition(|w| w == [0x16, 4, 0x19, 0x1c]);
+    for count in [0, 1, 3, 60] {
+        let mut bytes = whole.clone();
+        bytes[all.unwrap() + 1] = count * 2;
+        std::fs::write(&path, &bytes).unwrap();
+        let fault = load(&path, &LoadOptions::default()).unwrap_err();
+        assert!(fault.to_string().contains("its footer says"), "{fault}");
+    }
+}
+
+/// A row group as large as others write them is no bomb.
+#[test]
+fn ten_million_values_in_a_row_group_are_read() {
+    const ROWS: i64 = 100;
+    let column = |of: fn(i64) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..ROWS).map(of)))
+    };
+    let paths = (0..ROWS).map(|row| (row * 100_000..(row + 1) * 100_000).collect());
+    let made = HandMade::blocks()
+        .with("request_id", column(|row| row))
+        .with("arrival_us", column(|row| row))
+        .with("session_id", column(|row| row))
+        .with("prompt_tokens", column(|_| 400_000))
+        .with("output_tokens", column(|_| 1))
+        .with("prompt_blocks", lists(paths.collect()));
+    let workload = made.load().unwrap().workload;
+    assert_eq!(workload.distinct_blocks(), 10_000_000);
+}

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::path::Path;
 
 use trace::{
     Body, BuildError, Content, MemoryBudget, Meta, Provenance, Request, Row, TraceWriter,
@@ -63,6 +64,15 @@ pub(crate) struct RowSink {
 }
 
 impl RowSink {
+    /// A sink for rows of one file, whose size bounds what may be made of it.
+    pub(crate) fn of_file(input: &Path) -> Self {
+        let input_bytes = std::fs::metadata(input).map_or(0, |file| file.len());
+        Self {
+            budget: MemoryBudget::of_input(input_bytes),
+            ..Self::default()
+        }
+    }
+
     /// The id of the next row.
     pub(crate) fn next_id(&self) -> u64 {
         self.rows.len() as u64

@@ -131,7 +131,7 @@ fn read(job: &mut ImportJob<'_>, map: &str, unit: Unit) -> Result<Imported, Impo
         columns,
         unit,
         partial: 0,
-        sink: RowSink::default(),
+        sink: RowSink::of_file(job.input),
     };
     let mut record = StringRecord::new();
     while table.read_record(&mut record).map_err(fault)? {

@@ -105,5 +105,6 @@ fn run() -> Result<()> {
 /// What was written goes to the terminal, not into the output.
 fn report(out: &Path, what: &str) {
     // The work is done: a terminal that is gone does not undo it.
-    let _ = writeln!(std::io::stderr(), "{}: {what}", out.display());
+    let text = cli::exit::printable(&format!("{}: {what}", out.display()));
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
