@@ -43,6 +43,20 @@ pub struct Input {
     /// Leading requests that fill the cache and are not measured: a count, or a share as 0.5 or 50%.
     #[arg(long, value_name = "REQUESTS", default_value = "0")]
     pub warmup: Warmup,
+
+    /// Memory that loading may take, such as 64GB [default: by the size of the file, and at most half of the machine's].
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<u64>,
+}
+
+/// A size of memory on the command line.
+///
+/// # Errors
+/// What a size looks like.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
+    params::size_bytes(text)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("`{text}` is no size: write it as 64GB or 40GiB"))
 }
 
 impl Input {
@@ -97,6 +111,9 @@ impl Common {
         self.output.check()?;
         let prices = self.input.prices()?;
         self.threads.start()?;
+        if let Some(bytes) = self.input.memory {
+            trace::MemoryBudget::set_default(bytes);
+        }
         let progress = TerminalProgress::default();
         let experiment = Experiment {
             traces: load_traces(&self.input.traces, self.input.block_tokens, &progress)?,

@@ -32,15 +32,11 @@ Exit codes: 0 done, 1 failed (nothing is written then), 2 wrong usage.";
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Cli {
-    /// Memory that a trace or an input may take, such as 16GB [default: half of what the machine has].
-    #[arg(long, global = true, value_name = "SIZE", value_parser = memory)]
+    /// Memory that a trace or an input may take, such as 64GB [default: by the size of the file, and at most half of the machine's].
+    #[arg(long, global = true, value_name = "SIZE", value_parser = cli::args::parse_memory)]
     memory: Option<u64>,
     #[command(subcommand)]
     command: Command,
-}
-
-fn memory(text: &str) -> Result<u64, String> {
-    params::size_bytes(text).ok_or_else(|| "expected a size such as 500MB or 16GB".to_owned())
 }
 
 #[derive(Subcommand)]
