@@ -62,10 +62,10 @@ impl Cache<'_> {
         }
         let usage = self.usage();
         let sum = usage.free_blocks + usage.evictable_blocks + usage.pinned_blocks;
-        if self.config.state.is_none() && sum != self.config.capacity_blocks() {
+        if self.config.state.is_none() && sum != self.capacity_blocks {
             return Err(format!(
                 "{usage:?} do not add up to {}",
-                self.config.capacity_blocks()
+                self.capacity_blocks
             ));
         }
         Ok(())
@@ -93,7 +93,7 @@ impl Cache<'_> {
         {
             return wrong("does not own its blocks");
         }
-        if node.evictable != self.may_go(node) {
+        if node.evictable != self.should_be_evictable(node) {
             return wrong("is evictable and should not be, or the other way round");
         }
         if node.is_provisional() && node.pins == 0 {
@@ -127,7 +127,7 @@ impl Cache<'_> {
         }
     }
 
-    fn may_go(&self, node: &Node) -> bool {
+    fn should_be_evictable(&self, node: &Node) -> bool {
         let saved = self.config.state.is_some() && node.has_state && node.children == 1;
         node.pins == 0 && (node.children == 0 || saved)
     }

@@ -30,6 +30,7 @@ use policy_api::{
 
 use crate::Cache;
 use crate::nodes::Touch;
+use crate::room::Need;
 use crate::step::Outcome;
 use crate::tree::Split;
 
@@ -65,7 +66,7 @@ impl Cache<'_> {
         self.find_path_nodes(path, admitted);
         self.merge_or_offer_path(policy);
         self.offer_anew(split, policy);
-        let freed = self.make_room(0, policy);
+        let freed = self.make_room(Need::default(), policy);
         outcome.counters.admitted_blocks = u64::from(admitted - held_blocks);
         outcome.counters.rejected_blocks = u64::from(request.path_blocks - admitted);
         outcome.counters.saved_states = Some(saved_states);

@@ -8,6 +8,7 @@ use policy_api::{
 };
 
 use crate::nodes::Touch;
+use crate::room::Need;
 use crate::{Cache, EvictUnit, Outcome};
 
 /// A request under way, and what it holds of the cache.
@@ -294,7 +295,11 @@ impl Cache<'_> {
     ) -> Result<(), NoRoom> {
         let fresh_blocks = goal.saturating_sub(lease.resident_blocks);
         let due = self.states_due(lease, goal);
-        let needed_bytes = u64::from(fresh_blocks) * self.config.block_bytes + due.bytes;
+        let need = Need {
+            blocks: u64::from(fresh_blocks),
+            state_bytes: due.bytes,
+        };
+        let needed_bytes = self.bytes_of(need);
         let available_bytes = self.available_bytes();
         if needed_bytes > available_bytes {
             return Err(NoRoom {
@@ -304,7 +309,7 @@ impl Cache<'_> {
         }
         // All of this request's path is held, so a policy that names no candidate gets the first of all evicted.
         self.path_nodes.clear();
-        let freed = self.make_room(needed_bytes, policy);
+        let freed = self.make_room(need, policy);
         lease.reserved_states += due.count;
         lease.reserved_state_bytes += due.bytes;
         self.reserved_state_bytes += due.bytes;

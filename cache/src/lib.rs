@@ -120,6 +120,7 @@ const EVICTED: u32 = u32::MAX - 1;
 /// ```
 pub struct Cache<'t> {
     config: CacheConfig,
+    capacity_blocks: u64,
     arena: &'t [BlockId],
     cost: &'t dyn PrefillCost,
     nodes: Nodes,
@@ -168,6 +169,7 @@ impl<'t> Cache<'t> {
         );
         Self {
             config,
+            capacity_blocks: config.capacity_blocks(),
             arena,
             cost,
             nodes: Nodes::default(),
@@ -199,8 +201,7 @@ impl<'t> Cache<'t> {
         let states_in_blocks = state_bytes.div_ceil(self.config.block_bytes);
         Usage {
             free_blocks: self
-                .config
-                .capacity_blocks()
+                .capacity_blocks
                 .saturating_sub(self.used_blocks + states_in_blocks),
             evictable_blocks: self.used_blocks - self.pinned_blocks,
             pinned_blocks: self.pinned_blocks,

@@ -28,6 +28,13 @@ pub struct Evicted<'a> {
 /// Who hears of evictions.
 pub(crate) type Sink<'t> = Box<dyn FnMut(&Evicted<'_>) + 't>;
 
+/// What is to fit beside what is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Need {
+    pub(crate) blocks: u64,
+    pub(crate) state_bytes: u64,
+}
+
 /// What evictions freed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
@@ -50,13 +57,12 @@ impl<'t> Cache<'t> {
         self.sink = Some(Box::new(sink));
     }
 
-    /// Evicts until `needed_bytes` more fit, or nothing is evictable any more.
-    pub(crate) fn make_room(&mut self, needed_bytes: u64, policy: &mut dyn Policy) -> Freed {
+    /// Evicts until what is needed fits too, or nothing is evictable any more.
+    pub(crate) fn make_room(&mut self, need: Need, policy: &mut dyn Policy) -> Freed {
         let mut freed = Freed::default();
         loop {
-            let wanted_bytes = self.used_bytes() + needed_bytes;
-            let overflow_bytes = wanted_bytes.saturating_sub(self.config.capacity_bytes);
-            if overflow_bytes == 0 {
+            let overflow = self.overflow(need);
+            if overflow == 0 {
                 return freed;
             }
             let Some((id, at_most)) = self.choose_victim(policy) else {
@@ -64,12 +70,27 @@ impl<'t> Cache<'t> {
             };
             match self.config.state {
                 None => {
-                    let blocks = self.evict_tail(id, at_most, overflow_bytes, policy);
+                    let blocks = self.evict_tail(id, at_most, overflow, policy);
                     freed.blocks += u64::from(blocks);
                 }
                 Some(state) => self.evict_whole(id, state, &mut freed, policy),
             }
         }
+    }
+
+    /// How much too full the cache is: in blocks where KV is per token, which spares a division per eviction, else in bytes.
+    fn overflow(&self, need: Need) -> u64 {
+        if self.config.state.is_none() {
+            let wanted_blocks = self.used_blocks + need.blocks;
+            wanted_blocks.saturating_sub(self.capacity_blocks)
+        } else {
+            let wanted_bytes = self.used_bytes() + self.bytes_of(need);
+            wanted_bytes.saturating_sub(self.config.capacity_bytes)
+        }
+    }
+
+    pub(crate) fn bytes_of(&self, need: Need) -> u64 {
+        need.blocks * self.config.block_bytes + need.state_bytes
     }
 
     /// The victim and at most how many blocks of it: the policy's answer or, where that is wrong, the cache's own choice. None
@@ -113,13 +134,12 @@ impl<'t> Cache<'t> {
         &mut self,
         id: NodeId,
         at_most: u32,
-        overflow_bytes: u64,
+        overflow_blocks: u64,
         policy: &mut dyn Policy,
     ) -> u32 {
         let node = self.nodes[id];
         let blocks = match self.config.evict_unit {
             EvictUnit::Block => {
-                let overflow_blocks = overflow_bytes.div_ceil(self.config.block_bytes);
                 let overflow_blocks = u32::try_from(overflow_blocks).unwrap_or(u32::MAX);
                 at_most.min(overflow_blocks).min(node.blocks)
             }

@@ -26,6 +26,7 @@ use policy_api::{
 };
 
 use crate::nodes::Touch;
+use crate::room::Need;
 use crate::{ABSENT, Cache, Counters, EVICTED, EvictUnit};
 
 /// What happened to one request.
@@ -90,7 +91,7 @@ impl Cache<'_> {
         let admitted = self.admit(&view, policy);
         self.insert(request.path_start, held_blocks..admitted, touch, policy);
         // The fresh blocks are in already: a policy may choose them too, and so keep the newcomer out.
-        let freed = self.make_room(0, policy);
+        let freed = self.make_room(Need::default(), policy);
         outcome.counters.admitted_blocks = u64::from(admitted - held_blocks);
         outcome.counters.rejected_blocks = u64::from(request.path_blocks - admitted);
         freed.count(&mut outcome.counters);
@@ -179,8 +180,7 @@ impl Cache<'_> {
             EvictUnit::Block => path,
             // A newcomer longer than the cache would be evicted whole, so only what fits of it is let in.
             EvictUnit::Leaf | EvictUnit::LeafSglang => {
-                let capacity_blocks = self.config.capacity_blocks();
-                let capacity_blocks = u32::try_from(capacity_blocks).unwrap_or(u32::MAX);
+                let capacity_blocks = u32::try_from(self.capacity_blocks).unwrap_or(u32::MAX);
                 path.min(capacity_blocks).max(held)
             }
         };

@@ -43,7 +43,8 @@ pub struct Candidate {
     pub last_used: Tick,
     /// The request that used it last.
     pub last_request: RequestIndex,
-    /// Requests that used it since it became resident, its admission counting 1.
+    /// Requests that used it since it became resident, its admission counting 1. Zero only on the path of a request that overlaps
+    /// those that brought it in, and where these were abandoned.
     pub uses: u32,
     /// Session of the request that used it last.
     pub last_session: u64,
