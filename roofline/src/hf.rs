@@ -123,70 +123,7 @@ impl ConfigReader<'_> {
 
     /// Every number lies where models can be, so that no product of a few of them leaves the range of its type.
     fn check_bounds(&self) -> Result<(), RooflineError> {
-        let config = self.config;
-        let always = [
-            ("hidden_size", config.hidden_size, WIDEST),
-            ("vocab_size", config.vocab_size, WIDEST),
-            ("num_hidden_layers", config.num_hidden_layers, MOST_LAYERS),
-            (
-                "num_attention_heads",
-                config.num_attention_heads,
-                MOST_HEADS,
-            ),
-        ];
-        let always = always.map(|(key, value, most)| (key, Some(value), 1, most));
-        let sometimes = [
-            (
-                "num_key_value_heads",
-                config.num_key_value_heads,
-                1,
-                config.num_attention_heads,
-            ),
-            ("head_dim", config.head_dim, 1, MOST_HEADS),
-            ("intermediate_size", config.intermediate_size, 0, WIDEST),
-            ("sliding_window", config.sliding_window, 1, u32::MAX),
-            (
-                "num_local_experts",
-                config.num_local_experts,
-                0,
-                MOST_EXPERTS,
-            ),
-            ("num_experts", config.num_experts, 0, MOST_EXPERTS),
-            ("n_routed_experts", config.n_routed_experts, 0, MOST_EXPERTS),
-            (
-                "num_experts_per_tok",
-                config.num_experts_per_tok,
-                0,
-                MOST_EXPERTS,
-            ),
-            (
-                "moe_intermediate_size",
-                config.moe_intermediate_size,
-                0,
-                WIDEST,
-            ),
-            (
-                "n_shared_experts",
-                config.n_shared_experts,
-                0,
-                MOST_SHARED_EXPERTS,
-            ),
-            (
-                "shared_expert_intermediate_size",
-                config.shared_expert_intermediate_size,
-                0,
-                WIDEST,
-            ),
-            ("q_lora_rank", config.q_lora_rank, 0, MOST_HEADS),
-            ("kv_lora_rank", config.kv_lora_rank, 0, MOST_HEADS),
-            ("qk_nope_head_dim", config.qk_nope_head_dim, 0, MOST_HEADS),
-            ("qk_rope_head_dim", config.qk_rope_head_dim, 0, MOST_HEADS),
-            ("v_head_dim", config.v_head_dim, 0, MOST_HEADS),
-            ("mamba_d_state", config.mamba_d_state, 0, MOST_HEADS),
-            ("mamba_d_conv", config.mamba_d_conv, 0, MOST_HEADS),
-            ("mamba_expand", config.mamba_expand, 1, MOST_EXPANDED),
-        ];
-        let mut bounds = always.into_iter().chain(sometimes);
+        let mut bounds = bounds(self.config).into_iter();
         let outside = bounds.find(|(_, value, least, most)| {
             value.is_some_and(|value| !(*least..=*most).contains(&value))
         });
@@ -392,6 +329,40 @@ impl ConfigReader<'_> {
                     format!("a {family} needs {key}, a number above 0"),
                 )
             })
+    }
+}
+
+/// Per numeric field its value, where there is one, and the least and the most that it can be.
+fn bounds(config: &Config) -> Vec<(&'static str, Option<u32>, u32, u32)> {
+    macro_rules! within {
+        ($($field:ident: $least:expr, $most:expr;)*) => {
+            vec![$((stringify!($field), Option::<u32>::from(config.$field), $least, $most)),*]
+        };
+    }
+    within! {
+        hidden_size: 1, WIDEST;
+        vocab_size: 1, WIDEST;
+        num_hidden_layers: 1, MOST_LAYERS;
+        num_attention_heads: 1, MOST_HEADS;
+        num_key_value_heads: 1, config.num_attention_heads;
+        head_dim: 1, MOST_HEADS;
+        intermediate_size: 0, WIDEST;
+        sliding_window: 1, u32::MAX;
+        num_local_experts: 0, MOST_EXPERTS;
+        num_experts: 0, MOST_EXPERTS;
+        n_routed_experts: 0, MOST_EXPERTS;
+        num_experts_per_tok: 0, MOST_EXPERTS;
+        moe_intermediate_size: 0, WIDEST;
+        n_shared_experts: 0, MOST_SHARED_EXPERTS;
+        shared_expert_intermediate_size: 0, WIDEST;
+        q_lora_rank: 0, MOST_HEADS;
+        kv_lora_rank: 0, MOST_HEADS;
+        qk_nope_head_dim: 0, MOST_HEADS;
+        qk_rope_head_dim: 0, MOST_HEADS;
+        v_head_dim: 0, MOST_HEADS;
+        mamba_d_state: 0, MOST_HEADS;
+        mamba_d_conv: 0, MOST_HEADS;
+        mamba_expand: 1, MOST_EXPANDED;
     }
 }
 
