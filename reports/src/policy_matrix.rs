@@ -320,7 +320,7 @@ mod tests {
         | `clock`           | `all`     | **50.00** / **50.00** |         68.00 / 68.00 |
         | `parrot` (hints)  | `all`     |         60.00 / 60.00 |         80.00 / 80.00 |
         | *oracle: at most* |           |         86.00 / 85.00 |         86.00 / 85.00 |
-        | *infinite cache* |           |         90.00 / 90.00 |         90.00 / 90.00 |
+        | *infinite cache*  |           |         90.00 / 90.00 |         90.00 / 90.00 |
 
         - parrot reads declared hints, and this trace has none: it decides as it does without
         ");
@@ -375,10 +375,10 @@ mod tests {
         let text = policy_matrix(&report);
         let (_, table) = text.split_once("bold.\n\n").unwrap();
         assert_snapshot!(table, @r"
-        | policy            | admission |       10% (40 MB) |      0% (0 B) |
-        | ----------------- | --------- | ----------------: | ------------: |
-        | `lru`             | `all`     | **50.00** / 50.00 |         - / - |
-        | `fifo`            | `all`     | 40.00 / **60.00** |               |
+        | policy           | admission |       10% (40 MB) |      0% (0 B) |
+        | ---------------- | --------- | ----------------: | ------------: |
+        | `lru`            | `all`     | **50.00** / 50.00 |         - / - |
+        | `fifo`           | `all`     | 40.00 / **60.00** |               |
         | *infinite cache* |           |     90.00 / 90.00 | 90.00 / 90.00 |
         ");
     }

@@ -37,7 +37,7 @@ pub struct EnginePasses {
     pub passes: f64,
     /// Prompt tokens that they compute.
     pub prompt_tokens: f64,
-    /// Those of them past the first 2,048 of a pass ([`long_tokens`]).
+    /// Those of them past the first 2,048 of a pass (`long_tokens`).
     pub long_tokens: f64,
     /// A pass computes several prompts.
     pub batched: bool,
