@@ -48,7 +48,7 @@ impl Experiment {
     /// trace and cost model each is about, by their place in the experiment and their name.
     ///
     /// # Errors
-    /// If a certificate is about a trace or a cost model that the experiment lacks, or does not prove what it claims.
+    /// If a certificate is about a trace, model, GPU or cost model that the experiment lacks, or does not prove what it claims.
     pub fn verify(
         &self,
         certified: &[CertifiedBound],
@@ -57,12 +57,18 @@ impl Experiment {
         progress.stage("checking proofs", certified.len() as u64);
         let check = |bound: &CertifiedBound| {
             let trace = self.traces.get(bound.setting.trace_index);
-            let named = |name: &str| name == bound.setting.cost;
-            let price = self.prices.iter().find(|price| named(&price.cost.name));
+            // A bound holds for one model on one GPU under one cost model: all three must be those of the certificate.
+            let setting = &bound.setting;
+            let price = self.prices.iter().find(|price| {
+                let named = (&price.model.name, &price.gpu.name, &price.cost.name);
+                named == (&setting.model, &setting.gpu, &setting.cost)
+            });
             let (Some(trace), Some(price)) = (trace, price) else {
                 return Err(ExperimentError::NotCertified {
-                    trace: bound.setting.trace.clone(),
-                    cost: bound.setting.cost.clone(),
+                    trace: setting.trace.clone(),
+                    cost: setting.cost.clone(),
+                    model: setting.model.clone(),
+                    gpu: setting.gpu.clone(),
                 });
             };
             let cost = price.cost.cost.as_ref();

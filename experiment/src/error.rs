@@ -51,13 +51,17 @@ pub enum ExperimentError {
     },
     /// A certificate is about something else.
     #[error(
-        "a certificate is about {trace} under {cost}: give the same traces in the same order, and name the cost model"
+        "a certificate is about {trace} under {cost} of {model} on {gpu}: give the same traces in the same order, and name that model, GPU and cost model"
     )]
     NotCertified {
         /// The trace.
         trace: String,
         /// The cost model.
         cost: String,
+        /// The model.
+        model: String,
+        /// The GPU.
+        gpu: String,
     },
     /// A certificate proves nothing, or less than it claims.
     #[error(transparent)]

@@ -60,14 +60,14 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// Hit blocks over the whole trace at a capacity; beyond the trace's distinct blocks, those of an unlimited cache.
+    /// Hit blocks over the whole trace at a capacity; beyond the trace's distinct blocks, those of an infinite cache.
     pub(crate) fn hit_blocks(&self, capacity_blocks: u64) -> u64 {
         let last = self.hit_blocks.len() - 1;
         let index = usize::try_from(capacity_blocks).map_or(last, |capacity| capacity.min(last));
         self.hit_blocks[index]
     }
 
-    /// The smallest capacity in blocks with the hits of an unlimited cache.
+    /// The smallest capacity in blocks with the hits of an infinite cache.
     #[cfg(test)]
     pub(crate) fn saturation_blocks(&self) -> u64 {
         let most = self.hit_blocks[self.hit_blocks.len() - 1];

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// Records of one shape as CSV: a header, then a line a record. Nested fields are joined by a point; null is empty.
+/// Records of one shape as CSV: a header, then one line per record. Nested fields are joined by a point; null is empty.
 pub fn csv<R: Serialize>(records: &[R]) -> String {
     let rows: Vec<_> = records.iter().map(flat).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -224,3 +224,39 @@ fn wrong_input_is_named_and_leaves_no_file() {
     assert!(failure(&policy, 1).contains("did you mean `lru`"));
     assert!(!at.join("out.json").exists());
 }
+
+#[test]
+fn a_certificate_is_checked_and_a_tampered_one_is_refused() {
+    let folder = example();
+    let at = folder.path();
+    let trace = ["--trace", "agent.parquet"];
+    let certify = [
+        "certify",
+        "--capacity",
+        "5%",
+        "--steps",
+        "200",
+        "--out",
+        "bound.json",
+    ];
+    stdout(&oracle(at, &[&certify[..], &trace].concat()));
+    let verify =
+        |more: &[&str]| oracle(at, &[&["verify", "bound.json"], &trace[..], more].concat());
+    let line = stdout(&verify(&[]));
+    assert!(line.contains("no policy saves more than"), "{line}");
+
+    let other = failure(&verify(&["--model", "llama-3-8b"]), 1);
+    assert!(
+        other.contains("name that model, GPU and cost model"),
+        "{other}"
+    );
+
+    let text = fs::read_to_string(at.join("bound.json")).unwrap();
+    let mut certificates: Value = serde_json::from_str(&text).unwrap();
+    let upper = &mut certificates[0]["certificate"]["seconds_upper"];
+    let claimed = upper.as_f64().expect("a certificate claims seconds");
+    *upper = (claimed * 0.9).into();
+    fs::write(at.join("bound.json"), certificates.to_string()).unwrap();
+    let refused = verify(&[]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+}

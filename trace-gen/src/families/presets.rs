@@ -18,7 +18,7 @@ pub struct Preset {
     pub settings: &'static [(&'static str, &'static str)],
 }
 
-/// All presets. `repeat-NN` are four applications of which NN% of the prompt tokens repeat: what an unlimited cache serves.
+/// All presets. `repeat-NN` are four applications of which NN% of the prompt tokens repeat: what an infinite cache serves.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "repeat-03",
